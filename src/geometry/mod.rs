@@ -1,0 +1,15 @@
+//! Local geometry of an encoder at one photograph: directions, response profile, trace of JᵀJ.
+//!
+//! Everything here is written against [`Field`], a differentiable map seen at one point, so that
+//! the statistics are tested on maps with closed forms and used on encoders.
+
+pub mod directions;
+pub mod encoder_field;
+pub mod field;
+pub mod profile;
+pub mod summary;
+pub mod trace;
+
+pub use field::{Field, Perturbation};
+pub use profile::{Profile, Profiler, ScaleEstimate};
+pub use summary::{Shape, Summary};

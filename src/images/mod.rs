@@ -1,0 +1,42 @@
+//! Photographs: reading files safely, and preparing them as an encoder's checkpoint expects.
+
+pub mod decode;
+pub mod preprocess;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use preprocess::{ChannelOrder, Prepared, Preprocessing, ResizeFilter};
+
+/// A decoded photograph: upright, opaque, 8-bit sRGB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Photo {
+    /// File name or a description such as `pasted image`.
+    pub name: String,
+    /// Where it was read from, if from a file.
+    pub path: Option<PathBuf>,
+    /// Width in pixels after orientation.
+    pub width: u32,
+    /// Height in pixels after orientation.
+    pub height: u32,
+    /// `height · width · 3` values, row after row.
+    pub rgb: Arc<[u8]>,
+    /// SHA-256 of the file's bytes, or of `rgb` where there is no file, in hexadecimal.
+    pub sha256: String,
+    /// What was done to the file, in order, for one line under the image; for example
+    /// `rotated 90° by EXIF`, `16 to 8 bits`, `Adobe RGB to sRGB`.
+    pub treatment: Vec<String>,
+}
+
+/// Colour under transparent pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Background(pub [u8; 3]);
+
+impl Default for Background {
+    /// White, as most viewers show it.
+    fn default() -> Self {
+        Self([255; 3])
+    }
+}

@@ -1,0 +1,29 @@
+//! Etascope: the geometry of learned image encoders, seen at one photograph.
+//!
+//! The library is a house of floors; a module uses only floors below its own (see ARCHITECTURE.md):
+//!
+//! | floor | modules |
+//! |---|---|
+//! | 5 | [`app`] and [`render`] (feature `gui`), [`cli`] |
+//! | 4 | [`worker`], [`report`], [`recipe`] |
+//! | 3 | [`geometry`] |
+//! | 2 | [`encoders`], [`device`] |
+//! | 1 | [`images`], [`figure`] |
+//! | 0 | [`error`] |
+
+#[cfg(feature = "gui")]
+pub mod app;
+pub mod cli;
+pub mod device;
+pub mod encoders;
+pub mod error;
+pub mod figure;
+pub mod geometry;
+pub mod images;
+pub mod recipe;
+#[cfg(feature = "gui")]
+pub mod render;
+pub mod report;
+pub mod worker;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,142 @@
+//! What can be asked of the worker.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::device::DeviceChoice;
+use crate::images::Background;
+use crate::recipe::ProfileRecipe;
+
+/// Number of a request within the program's life; larger is newer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+/// Requests of one lane supersede each other; lanes are served in this order, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Choice of the compute device.
+    Device,
+    /// Opening of a photograph.
+    Image,
+    /// r at one exact η, while it is dragged.
+    Measure,
+    /// Files to write; never superseded.
+    Export,
+    /// Response profiles.
+    Profile,
+}
+
+/// A command with its number.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Number given by the sender, returned in every [`super::Event`] about it.
+    pub generation: Generation,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Move to another compute device; the current photograph and profile are computed anew by the
+    /// sender's next requests.
+    UseDevice(DeviceChoice),
+    /// Read a photograph and make it the current one.
+    OpenImage {
+        /// Where it comes from.
+        source: ImageSource,
+        /// Colour under transparent pixels.
+        background: Background,
+    },
+    /// Compute response profiles of the current photograph, one for each recipe (an encoder and its
+    /// twin), a slice of each in turn so that all curves grow together.
+    Profile(Vec<ProfileRecipe>),
+    /// Measure r at one η for each recipe, with the few first pairs of the same directions.
+    Measure {
+        /// As in [`Command::Profile`]; `etas_l2` is ignored.
+        recipes: Vec<ProfileRecipe>,
+        /// The exact magnitude asked for.
+        eta_l2: f64,
+    },
+    /// Write files.
+    Export(Export),
+    /// Hold a lane's work until [`Command::Resume`].
+    Pause(Lane),
+    /// Go on with a lane's work.
+    Resume(Lane),
+    /// Stop a lane's work at its next step; what was shown stays.
+    Cancel(Lane),
+    /// End the thread after the running step.
+    Shutdown,
+}
+
+impl Command {
+    /// The lane whose older request this one supersedes; `None` for commands that act at once and
+    /// replace nothing.
+    pub fn lane(&self) -> Option<Lane> {
+        match self {
+            Self::UseDevice(_) => Some(Lane::Device),
+            Self::OpenImage { .. } => Some(Lane::Image),
+            Self::Profile(_) => Some(Lane::Profile),
+            Self::Measure { .. } => Some(Lane::Measure),
+            Self::Export(_) => Some(Lane::Export),
+            Self::Pause(_) | Self::Resume(_) | Self::Cancel(_) | Self::Shutdown => None,
+        }
+    }
+
+    /// Whether a newer request in the same lane may replace this one.
+    pub fn coalesces(&self) -> bool {
+        !matches!(self, Self::Export(_))
+    }
+}
+
+/// Where a photograph comes from.
+#[derive(Clone, Debug)]
+pub enum ImageSource {
+    /// A file.
+    Path(PathBuf),
+    /// A photograph of the program's own, by its name in [`crate::images::bundled`].
+    Bundled(String),
+    /// Bytes of an encoded file that were dropped, with a name.
+    Bytes {
+        /// File name or description.
+        name: String,
+        /// The encoded file.
+        bytes: Arc<[u8]>,
+    },
+    /// Pasted pixels: RGBA, row after row, not premultiplied.
+    Rgba {
+        /// Width in pixels.
+        width: usize,
+        /// Height in pixels.
+        height: usize,
+        /// `4 · width · height` values.
+        rgba: Arc<[u8]>,
+    },
+}
+
+/// Files to write from profiles that are on screen.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Folder; made if absent.
+    pub folder: PathBuf,
+    /// File name without extension.
+    pub stem: String,
+    /// Which files.
+    pub formats: Vec<ExportFormat>,
+    /// What is written.
+    pub runs: Vec<Arc<crate::report::ProfileRun>>,
+}
+
+/// One kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExportFormat {
+    /// Exactly the plotted numbers.
+    Csv,
+    /// Versions, hashes, seeds, device, recipes, summaries.
+    Json,
+    /// The figure as vector graphics.
+    Svg,
+    /// The figure as pixels, 300 dpi.
+    Png,
+}
