@@ -1,1 +1,5 @@
-fn main(){}
+//! The program `etascope`: the window without a subcommand, headless with one.
+
+fn main() -> std::process::ExitCode {
+    etascope::cli::main()
+}

@@ -1,0 +1,239 @@
+//! A recipe as the command that computes it: the inverse of [`ProfileArgs::job`].
+//!
+//! [`ProfileArgs::job`]: super::ProfileArgs::job
+
+use std::path::Path;
+
+use super::values::{
+    ESTIMATORS, PRESETS, write_background, write_device, write_error_percent, write_family,
+    write_image, write_readout, write_trace, write_word,
+};
+use crate::device::DeviceChoice;
+use crate::encoders::registry;
+use crate::images::Background;
+use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
+use crate::worker::ImageSource;
+use crate::{Error, ErrorKind, Result};
+
+/// The command that computes `recipe` for a photograph, with the encoder's twin if `twin` is set,
+/// and writes it to `folder`: quoted for a POSIX shell, options at their defaults left out.
+///
+/// # Errors
+/// [`ErrorKind::Request`] where no command can name the photograph (it was pasted or dropped as
+/// bytes), the encoder or the stage.
+pub fn command_line(
+    image: &ImageSource,
+    recipe: &ProfileRecipe,
+    twin: bool,
+    device: &DeviceChoice,
+    background: Background,
+    folder: &Path,
+) -> Result<String> {
+    let cannot = |why: &str, remedy: &str| {
+        Error::new(ErrorKind::Request, "cannot write this as a command", why, remedy)
+    };
+    let spec = registry::spec(&recipe.encoder)?;
+    let image = write_image(image)
+        .ok_or_else(|| cannot("the photograph is not a file", "Save it and open the file"))?;
+    let readout = write_readout(&recipe.readout, &spec)
+        .ok_or_else(|| cannot("the encoder has no such stage", "Choose another readout"))?;
+
+    let mut base = ProfileRecipe::interactive(&recipe.encoder, WeightsKind::Trained, spec.side_px);
+    let preset = preset_of(recipe);
+    preset.apply(&mut base);
+
+    let mut words: Vec<String> = vec!["etascope".into(), "profile".into()];
+    let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    option("encoder", recipe.encoder.clone());
+    if recipe.readout != base.readout {
+        option("readout", readout);
+    }
+    if recipe.family != base.family {
+        option("family", write_family(recipe.family));
+    }
+    if recipe.seed != base.seed {
+        option("seed", recipe.seed.to_string());
+    }
+    if preset != Preset::default() {
+        option("preset", write_word(&PRESETS, &preset).to_owned());
+    }
+    if recipe.pairs_max != base.pairs_max {
+        option("pairs", recipe.pairs_max.to_string());
+    }
+    if recipe.target_error != base.target_error {
+        option("error", write_error_percent(recipe.target_error));
+    }
+    if recipe.estimator != base.estimator {
+        option("estimator", write_word(&ESTIMATORS, &recipe.estimator).to_owned());
+    }
+    if recipe.trace != base.trace {
+        option("trace", write_trace(recipe.trace));
+    }
+    if recipe.jvps != base.jvps {
+        option("jvps", recipe.jvps.to_string());
+    }
+    if recipe.etas_l2 != base.etas_l2 {
+        let etas: Vec<String> = recipe.etas_l2.iter().map(f64::to_string).collect();
+        option("etas", etas.join(","));
+    }
+    if let Some(seed) = recipe.dither_seed {
+        option("dither", seed.to_string());
+    }
+    if *device != DeviceChoice::default() {
+        option("device", write_device(device).to_owned());
+    }
+    if background != Background::default() {
+        option("background", write_background(background));
+    }
+    option("out", folder.to_string_lossy().into_owned());
+    if !twin {
+        words.push("--no-twin".into());
+    }
+    // After `--` a file name may begin with a dash.
+    words.extend(["--".into(), image]);
+    shlex::try_join(words.iter().map(String::as_str))
+        .map_err(|_| cannot("a name holds a zero byte", "Rename the file"))
+}
+
+/// The preset that needs fewest changes to become `recipe`.
+fn preset_of(recipe: &ProfileRecipe) -> Preset {
+    let changes = |preset: Preset| {
+        let mut other = recipe.clone();
+        preset.apply(&mut other);
+        usize::from(other.estimator != recipe.estimator)
+            + usize::from(other.trace != recipe.trace)
+            + usize::from(other.pairs_max != recipe.pairs_max)
+            + usize::from(other.jvps != recipe.jvps)
+            + usize::from(other.target_error != recipe.target_error)
+    };
+    PRESETS
+        .into_iter()
+        .map(|(_, preset)| preset)
+        .min_by_key(|preset| changes(*preset))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    use crate::cli::{Cli, Headless, ProfileJob};
+    use crate::encoders::Readout;
+    use crate::geometry::directions::DirectionFamily;
+    use crate::recipe::{Estimator, TraceMethod};
+
+    fn parse(line: &str) -> ProfileJob {
+        let words = shlex::split(line).expect("a line that a shell can read");
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        match cli.command {
+            Some(Headless::Profile(args)) => args.job().expect("a job"),
+            other => panic!("{line} gave {other:?}"),
+        }
+    }
+
+    fn recipes() -> Vec<ProfileRecipe> {
+        let mut all = Vec::new();
+        for spec in registry::specs() {
+            let plain =
+                ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
+            let mut paper = plain.clone();
+            Preset::Paper.apply(&mut paper);
+            paper.pairs_max = 16;
+            let logits = ProfileRecipe {
+                readout: Readout::Logits,
+                family: DirectionFamily::LowPass { sigma_px: 1.3 },
+                seed: u64::MAX,
+                etas_l2: vec![1e-3, 0.1 + 0.2, 17.0],
+                trace: TraceMethod::Exact,
+                target_error: 0.007,
+                ..plain.clone()
+            };
+            let stage = ProfileRecipe {
+                readout: Readout::Stage(spec.stages.len() - 1),
+                family: DirectionFamily::TopSingular { count: 3 },
+                estimator: Estimator::Paper,
+                jvps: 5,
+                dither_seed: Some(9),
+                ..plain.clone()
+            };
+            all.extend([plain, paper, logits, stage]);
+        }
+        all
+    }
+
+    #[test]
+    fn a_command_parses_back_to_the_recipe() {
+        let folder = Path::new("out");
+        for recipe in recipes() {
+            let image = ImageSource::Bundled("chelsea".into());
+            let device = DeviceChoice::Cpu;
+            let colour = Background([1, 2, 3]);
+            let line = command_line(&image, &recipe, true, &device, colour, folder)
+                .expect("a bundled photograph has a name");
+            let job = parse(&line);
+            assert_eq!(
+                job.recipes,
+                [recipe.clone(), recipe.with_weights(WeightsKind::Random)],
+                "{line}"
+            );
+            assert_eq!((job.device, job.background), (device, colour));
+            assert_eq!(job.folder, folder);
+        }
+    }
+
+    #[test]
+    fn names_that_a_shell_would_change_survive() {
+        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        for name in ["-rf.png", "it's $HOME; a \"photo\" & 50 %.jpg", "日本 η.webp"] {
+            let image = ImageSource::Path(name.into());
+            let device = DeviceChoice::Adapter("An Adapter (tm) / 'x'".into());
+            let folder = Path::new("my results");
+            let line =
+                command_line(&image, &recipe, false, &device, Background::default(), folder)
+                    .expect("a file has a name");
+            let job = parse(&line);
+            assert!(
+                matches!(&job.images[..], [ImageSource::Path(path)] if path == Path::new(name)),
+                "{line}"
+            );
+            assert_eq!(job.recipes, [recipe.clone()]);
+            assert_eq!(job.device, device);
+            assert_eq!(job.folder, folder);
+        }
+    }
+
+    #[test]
+    fn the_default_command_is_short() {
+        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        let image = ImageSource::Bundled("chelsea".into());
+        let line = command_line(
+            &image,
+            &recipe,
+            true,
+            &DeviceChoice::Auto,
+            Background::default(),
+            Path::new("out"),
+        );
+        assert_eq!(
+            line.expect("a command"),
+            "etascope profile --encoder squeezenet1_1 --out out -- bundled:chelsea"
+        );
+    }
+
+    #[test]
+    fn pasted_pixels_have_no_command() {
+        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        let image = ImageSource::Rgba { width: 1, height: 1, rgba: vec![0; 4].into() };
+        let error = command_line(
+            &image,
+            &recipe,
+            true,
+            &DeviceChoice::Auto,
+            Background::default(),
+            Path::new("out"),
+        )
+        .expect_err("pixels have no name");
+        assert_eq!(error.kind, ErrorKind::Request);
+    }
+}

@@ -1,0 +1,139 @@
+//! The command line: arguments, and one file for each subcommand.
+//!
+//! The headless subcommands send the same [`Command`](crate::worker::Command)s to the same
+//! [`Worker`](crate::worker::Worker) as the window. Results go to standard output; progress, notes
+//! and errors go to standard error; the exit code is [`ErrorKind::exit_code`].
+
+mod command_line;
+mod devices;
+mod encoders;
+mod job;
+mod profile;
+mod table;
+pub mod values;
+mod window;
+
+use std::io::{ErrorKind as IoErrorKind, Write, stderr, stdout};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use command_line::command_line;
+pub use job::{ProfileArgs, ProfileJob};
+pub use window::WindowArgs;
+
+use crate::{Error, ErrorKind, Result};
+
+/// The arguments of the program.
+#[derive(Debug, Parser)]
+#[command(version, about, args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(after_help = "Without a subcommand the window opens, on IMAGE if one is given.")]
+pub struct Cli {
+    /// What to do headless.
+    #[command(subcommand)]
+    pub command: Option<Headless>,
+    /// How the window starts.
+    #[command(flatten)]
+    pub window: WindowArgs,
+}
+
+/// The headless subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Headless {
+    /// Compute response profiles of photographs and write table, sidecar and figure
+    Profile(Box<ProfileArgs>),
+    /// List the compute devices of this machine
+    Devices(ListArgs),
+    /// List the encoders that the program knows
+    Encoders(ListArgs),
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ListArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The whole program: reads the arguments, does what they say, reports an error, and answers with
+/// the exit code.
+pub fn main() -> ExitCode {
+    crate::device::isolate_environment();
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("error")).init();
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Some(Headless::Profile(args)) => profile::run(&args),
+        Some(Headless::Devices(args)) => devices::run(args),
+        Some(Headless::Encoders(args)) => encoders::run(args),
+        None => window::run(cli.window),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&describe(&error));
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}
+
+/// An error in three lines: what failed, why, and what to do.
+fn describe(error: &Error) -> String {
+    let mut text = format!("error: {}\n  why: {}", error.what, error.why);
+    if !error.remedy.is_empty() {
+        text.push_str("\n  what to do: ");
+        text.push_str(&error.remedy);
+    }
+    text
+}
+
+/// Writes a line to standard error. Where that is closed there is no one to tell.
+fn note(text: &str) {
+    let _ = writeln!(stderr().lock(), "{text}");
+}
+
+/// Writes a result to standard output. A reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != IoErrorKind::BrokenPipe => Err(Error::new(
+            ErrorKind::Output,
+            "cannot write to standard output",
+            error,
+            "Send the output to a file or terminal that can be written",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as indented JSON.
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        Error::new(ErrorKind::Internal, "cannot write JSON", error, "Leave out --json")
+    })?;
+    print(&(text + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_error_says_what_why_and_what_to_do() {
+        let error = Error::new(ErrorKind::Image, "cannot open “a.png”", "it is empty", "Choose another");
+        assert_eq!(
+            describe(&error),
+            "error: cannot open “a.png”\n  why: it is empty\n  what to do: Choose another"
+        );
+        assert_eq!(
+            describe(&Error::cancelled("profile")),
+            "error: profile\n  why: cancelled"
+        );
+    }
+}

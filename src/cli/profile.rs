@@ -1,0 +1,291 @@
+//! `etascope profile`: photographs through the worker, then one table, sidecar and figure of all.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::job::{ProfileArgs, ProfileJob};
+use super::table::table;
+use super::values::write_image;
+use super::{describe, note, print};
+use crate::geometry::summary::Reading;
+use crate::recipe::ProfileRecipe;
+use crate::report::ProfileRun;
+use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
+use crate::{Error, ErrorKind, Result};
+
+/// Steps of the progress bar for one encoder at one photograph.
+const STEPS: u64 = 1000;
+
+/// Computes and writes what the arguments ask for. A photograph that fails is reported and the
+/// others go on.
+///
+/// # Errors
+/// Of the request, the device or the output; at the end, where a photograph failed.
+pub fn run(args: &ProfileArgs) -> Result<()> {
+    let job = args.job()?;
+    check_writable(&job.folder)?;
+    let mut session = Session::start(&job, args.quiet)?;
+    for image in &job.images {
+        session.profile(&job, image);
+    }
+    session.bar.finish_and_clear();
+    if !session.runs.is_empty() {
+        session.export(&job)?;
+        if !args.quiet {
+            print(&summary_table(&session.runs))?;
+        }
+    }
+    session.verdict()
+}
+
+/// The worker with what it has answered so far.
+struct Session {
+    worker: Worker,
+    bar: ProgressBar,
+    /// Finished profiles, in the order of the arguments.
+    runs: Vec<Arc<ProfileRun>>,
+    failures: Vec<Error>,
+}
+
+impl Session {
+    /// Starts the worker and waits for its device.
+    fn start(job: &ProfileJob, quiet: bool) -> Result<Self> {
+        let worker = Worker::spawn(job.device.clone(), || {})?;
+        let bar = progress_bar(job, quiet);
+        let session = Self {
+            worker,
+            bar,
+            runs: Vec::new(),
+            failures: Vec::new(),
+        };
+        session.wait(Lane::Device, |_| {})?;
+        Ok(session)
+    }
+
+    /// Profiles one photograph with every encoder; failures are told and kept.
+    fn profile(&mut self, job: &ProfileJob, image: &ImageSource) {
+        let encoders: Vec<&[ProfileRecipe]> = job
+            .recipes
+            .chunk_by(|a, b| a.encoder == b.encoder)
+            .collect();
+        let start = self.bar.position();
+        let open = Command::OpenImage {
+            source: image.clone(),
+            background: job.background,
+        };
+        match self.ask(open, Lane::Image, |_| {}) {
+            Ok(()) => {
+                let name = write_image(image).unwrap_or_default();
+                for (index, recipes) in encoders.iter().enumerate() {
+                    let done = start + index as u64 * STEPS;
+                    match self.compute(&name, recipes, done) {
+                        Ok(runs) => self.runs.extend(runs),
+                        Err(error) => self.fail(error),
+                    }
+                }
+            }
+            Err(error) => self.fail(error),
+        }
+        self.bar.set_position(start + encoders.len() as u64 * STEPS);
+    }
+
+    /// Profiles the open photograph with one encoder and its twin.
+    fn compute(
+        &self,
+        name: &str,
+        recipes: &[ProfileRecipe],
+        done: u64,
+    ) -> Result<Vec<Arc<ProfileRun>>> {
+        let mut runs: Vec<Option<Arc<ProfileRun>>> = vec![None; recipes.len()];
+        let command = Command::Profile(recipes.to_vec());
+        self.ask(command, Lane::Profile, |event| match event {
+            Event::ProfileUpdated { index, run, .. } => runs[index] = Some(run),
+            Event::Progress { progress, .. } => {
+                self.bar.set_position(done + (f64::from(progress.fraction) * STEPS as f64) as u64);
+                self.bar.set_message(message(name, &progress));
+            }
+            Event::EncoderReady { spec, self_check: Some(check), .. } if !check.passed() => {
+                self.tell(&format!(
+                    "warning: the device differs from the processor by {:.1e} on {}, above {:.0e}; \
+                     use --device cpu",
+                    check.largest_relative_difference, spec.title, check.bound
+                ));
+            }
+            _ => {}
+        })?;
+        Ok(runs.into_iter().flatten().collect())
+    }
+
+    /// Writes the files.
+    fn export(&self, job: &ProfileJob) -> Result<()> {
+        let export = Export {
+            folder: job.folder.clone(),
+            stem: job.stem.clone(),
+            formats: job.formats.clone(),
+            runs: self.runs.clone(),
+        };
+        self.ask(Command::Export(export), Lane::Export, |_| {})
+    }
+
+    /// Sends a command and waits for its end.
+    fn ask(&self, command: Command, lane: Lane, on_event: impl FnMut(Event)) -> Result<()> {
+        self.worker.send(command)?;
+        self.wait(lane, on_event)
+    }
+
+    /// Hands out events until the request of `lane` has ended. There is only ever one request.
+    fn wait(&self, lane: Lane, mut on_event: impl FnMut(Event)) -> Result<()> {
+        for event in self.worker.events() {
+            match event {
+                Event::Finished { lane: of, .. } if of == lane => return Ok(()),
+                Event::Failed { lane: of, error, .. } if of == lane => return Err(error),
+                event => on_event(event),
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Internal,
+            "cannot go on",
+            "the worker thread has ended",
+            "Start again with RUST_LOG=debug to see why",
+        ))
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.tell(&describe(&error));
+        self.failures.push(error);
+    }
+
+    /// Writes a line to standard error, above the progress bar.
+    fn tell(&self, text: &str) {
+        self.bar.suspend(|| note(text));
+    }
+
+    /// The end: an error that sums up the failures, with the kind of the first.
+    fn verdict(self) -> Result<()> {
+        let Some(first) = self.failures.first() else {
+            return Ok(());
+        };
+        let why = match self.failures.len() {
+            1 => "one request failed as said above".to_owned(),
+            count => format!("{count} requests failed as said above"),
+        };
+        let what = if self.runs.is_empty() {
+            "nothing was written"
+        } else {
+            "the files lack some photographs"
+        };
+        Err(Error::new(first.kind, what, why, ""))
+    }
+}
+
+/// Refuses a folder that cannot be written before hours are spent on what shall go there. Leaves
+/// nothing behind: a file without a name is opened in the deepest folder that exists.
+fn check_writable(folder: &Path) -> Result<()> {
+    let existing = folder
+        .ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("."));
+    match tempfile::tempfile_in(existing) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::new(
+            ErrorKind::Output,
+            format!("cannot write to “{}”", folder.display()),
+            error,
+            "Choose another folder with --out, or change its permissions",
+        )),
+    }
+}
+
+/// A bar on standard error; invisible where that is no terminal.
+fn progress_bar(job: &ProfileJob, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let encoders = job.recipes.chunk_by(|a, b| a.encoder == b.encoder).count();
+    let length = (job.images.len() * encoders) as u64 * STEPS;
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed}  {wide_msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(error) => {
+            log::warn!("progress style: {error}");
+            bar
+        }
+    }
+}
+
+fn message(name: &str, progress: &Progress) -> String {
+    let mut text = format!("{name} · {}", progress.stage);
+    if let Some(remaining) = progress.remaining {
+        text.push_str(&format!(" · {} s left", remaining.as_secs()));
+    }
+    text
+}
+
+/// One line a profile: what is read off it.
+fn summary_table(runs: &[Arc<ProfileRun>]) -> String {
+    let heading = [
+        "image", "encoder", "weights", "plateau", "onset η", "peak η", "peak r", "end r", "shape",
+    ];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for run in runs {
+        let summary = &run.profile.summary;
+        rows.push(vec![
+            run.image.clone(),
+            run.encoder_title.clone(),
+            run.recipe.weights.name().to_owned(),
+            cell(&summary.plateau),
+            cell(&summary.onset_eta_l2),
+            cell(&summary.peak_eta_l2),
+            cell(&summary.peak_r),
+            cell(&summary.end_r),
+            summary.shape.word().to_owned(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// A reading to three significant digits; a dash where it is undefined.
+fn cell(reading: &Reading) -> String {
+    let Some(value) = reading.value() else {
+        return "–".to_owned();
+    };
+    let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    format!("{value:.*}", (2.0 - magnitude).clamp(0.0, 9.0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_have_three_significant_digits() {
+        for (value, text) in [
+            (1.0, "1.00"),
+            (0.25, "0.250"),
+            (109.4, "109"),
+            (3.544, "3.54"),
+            (0.001_234_5, "0.00123"),
+            (15_000.0, "15000"),
+            (0.0, "0.00"),
+        ] {
+            assert_eq!(cell(&Reading::Value(value)), text);
+        }
+        assert_eq!(cell(&Reading::Undefined("no peak".into())), "–");
+    }
+
+    #[test]
+    fn a_writable_folder_is_recognised_without_a_trace() {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let new = home.path().join("a/b");
+        assert_eq!(check_writable(&new), Ok(()));
+        assert!(!home.path().join("a").exists());
+        assert_eq!(home.path().read_dir().expect("a folder").count(), 0);
+
+        let file = home.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        let error = check_writable(&file.join("below")).expect_err("a file is no folder");
+        assert_eq!(error.kind, ErrorKind::Output);
+    }
+}

@@ -1,0 +1,361 @@
+//! Words of the command line for the values of a recipe, in both directions: for every value,
+//! `parse_x(&write_x(value)) == Ok(value)`.
+
+use std::path::PathBuf;
+
+use crate::device::DeviceChoice;
+use crate::encoders::{EncoderSpec, Readout};
+use crate::geometry::directions::DirectionFamily;
+use crate::images::Background;
+use crate::recipe::{Estimator, Preset, TraceMethod};
+use crate::worker::{ExportFormat, ImageSource};
+use crate::{Error, ErrorKind, Result};
+
+/// Prefix of a photograph of the program's own on the command line.
+const BUNDLED: &str = "bundled:";
+
+/// Words of [`Preset`].
+pub const PRESETS: [(&str, Preset); 2] = [
+    ("interactive", Preset::Interactive),
+    ("paper", Preset::Paper),
+];
+
+/// Words of [`Estimator`].
+pub const ESTIMATORS: [(&str, Estimator); 2] = [
+    ("control-variate", Estimator::ControlVariate),
+    ("paper", Estimator::Paper),
+];
+
+/// Words of [`ExportFormat`]; also the extensions of the files.
+pub const FORMATS: [(&str, ExportFormat); 4] = [
+    ("csv", ExportFormat::Csv),
+    ("json", ExportFormat::Json),
+    ("svg", ExportFormat::Svg),
+    ("png", ExportFormat::Png),
+];
+
+/// The value that a word of `table` stands for.
+pub fn parse_word<T: Copy>(table: &[(&str, T)], text: &str) -> Result<T, String> {
+    table
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
+            format!("choose one of {}", words.join(", "))
+        })
+}
+
+/// The word of `table` for a value.
+pub fn write_word<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
+    table
+        .iter()
+        .find(|(_, other)| other == value)
+        .map_or("", |(word, _)| word)
+}
+
+/// `bundled:NAME` or a path.
+pub fn parse_image(text: &str) -> Result<ImageSource, String> {
+    Ok(match text.strip_prefix(BUNDLED) {
+        Some(name) => ImageSource::Bundled(name.to_owned()),
+        None => ImageSource::Path(PathBuf::from(text)),
+    })
+}
+
+/// The photograph as an argument; `None` for dropped bytes and pasted pixels, which no command line
+/// can name.
+pub fn write_image(source: &ImageSource) -> Option<String> {
+    match source {
+        ImageSource::Path(path) => Some(path.to_string_lossy().into_owned()),
+        ImageSource::Bundled(name) => Some(format!("{BUNDLED}{name}")),
+        ImageSource::Bytes { .. } | ImageSource::Rgba { .. } => None,
+    }
+}
+
+/// A readout before it is known which encoder it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReadoutName {
+    /// [`Readout::Pooled`].
+    #[default]
+    Pooled,
+    /// [`Readout::Logits`].
+    Logits,
+    /// [`Readout::Stage`] by the name of the stage.
+    Stage(String),
+}
+
+impl ReadoutName {
+    /// The readout of `spec`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Request`] where the encoder has no stage of that name.
+    pub fn resolve(&self, spec: &EncoderSpec) -> Result<Readout> {
+        match self {
+            Self::Pooled => Ok(Readout::Pooled),
+            Self::Logits => Ok(Readout::Logits),
+            Self::Stage(name) => spec
+                .stages
+                .iter()
+                .position(|stage| stage.name == *name)
+                .map(Readout::Stage)
+                .ok_or_else(|| {
+                    let names: Vec<&str> = spec.stages.iter().map(|s| s.name.as_str()).collect();
+                    Error::new(
+                        ErrorKind::Request,
+                        format!("cannot read out stage “{name}”"),
+                        format!("{} has no stage of this name", spec.title),
+                        format!("Choose one of {}", names.join(", ")),
+                    )
+                }),
+        }
+    }
+}
+
+/// `pooled`, `logits` or `stage:NAME`.
+pub fn parse_readout(text: &str) -> Result<ReadoutName, String> {
+    match (text, text.strip_prefix("stage:")) {
+        ("pooled", _) => Ok(ReadoutName::Pooled),
+        ("logits", _) => Ok(ReadoutName::Logits),
+        (_, Some(name)) if !name.is_empty() => Ok(ReadoutName::Stage(name.to_owned())),
+        _ => Err("choose pooled, logits or stage:NAME".to_owned()),
+    }
+}
+
+/// The argument for a readout of `spec`; `None` where the encoder has no such stage.
+pub fn write_readout(readout: &Readout, spec: &EncoderSpec) -> Option<String> {
+    match readout {
+        Readout::Pooled => Some("pooled".to_owned()),
+        Readout::Logits => Some("logits".to_owned()),
+        Readout::Stage(index) => spec
+            .stages
+            .get(*index)
+            .map(|stage| format!("stage:{}", stage.name)),
+    }
+}
+
+/// `isotropic`, `rademacher`, `low-pass:SIGMA`, `logit-gradient` or `singular:COUNT`.
+pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
+    let (word, value) = text.split_once(':').unwrap_or((text, ""));
+    match (word, value) {
+        ("isotropic", "") => Ok(DirectionFamily::Isotropic),
+        ("rademacher", "") => Ok(DirectionFamily::Rademacher),
+        ("logit-gradient", "") => Ok(DirectionFamily::TopLogitGradient),
+        ("low-pass", value) => match value.parse() {
+            Ok(sigma_px) if f32::is_finite(sigma_px) && sigma_px > 0.0 => {
+                Ok(DirectionFamily::LowPass { sigma_px })
+            }
+            _ => Err("low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned()),
+        },
+        ("singular", value) => match value.parse() {
+            Ok(count) if count > 0 => Ok(DirectionFamily::TopSingular { count }),
+            _ => Err("singular needs a count of at least 1, as singular:8".to_owned()),
+        },
+        _ => Err(
+            "choose isotropic, rademacher, low-pass:SIGMA, logit-gradient or singular:COUNT"
+                .to_owned(),
+        ),
+    }
+}
+
+/// The argument for a direction family.
+pub fn write_family(family: DirectionFamily) -> String {
+    match family {
+        DirectionFamily::Isotropic => "isotropic".to_owned(),
+        DirectionFamily::Rademacher => "rademacher".to_owned(),
+        DirectionFamily::LowPass { sigma_px } => format!("low-pass:{sigma_px}"),
+        DirectionFamily::TopLogitGradient => "logit-gradient".to_owned(),
+        DirectionFamily::TopSingular { count } => format!("singular:{count}"),
+    }
+}
+
+/// `exact` or `hutch++:SKETCH:PROBES`.
+pub fn parse_trace(text: &str) -> Result<TraceMethod, String> {
+    if text == "exact" {
+        return Ok(TraceMethod::Exact);
+    }
+    text.strip_prefix("hutch++:")
+        .and_then(|sizes| sizes.split_once(':'))
+        .and_then(|(sketch, probes)| {
+            Some(TraceMethod::HutchPlusPlus {
+                sketch: sketch.parse().ok()?,
+                probes: probes.parse().ok().filter(|&n: &usize| n > 0)?,
+            })
+        })
+        .ok_or_else(|| "choose exact or hutch++:SKETCH:PROBES, as hutch++:32:32".to_owned())
+}
+
+/// The argument for a trace method.
+pub fn write_trace(trace: TraceMethod) -> String {
+    match trace {
+        TraceMethod::Exact => "exact".to_owned(),
+        TraceMethod::HutchPlusPlus { sketch, probes } => format!("hutch++:{sketch}:{probes}"),
+    }
+}
+
+/// One perturbation magnitude η: finite and above 0.
+pub fn parse_eta(text: &str) -> Result<f64, String> {
+    match text.trim().parse() {
+        Ok(eta) if f64::is_finite(eta) && eta > 0.0 => Ok(eta),
+        _ => Err("η is an L2 norm: a number above 0".to_owned()),
+    }
+}
+
+/// A relative error in per cent, as the fraction that recipes hold.
+pub fn parse_error_percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a number of per cent from 0 to 100".to_owned()),
+    }
+}
+
+/// The argument for a relative error. Rounded to nine decimals, which undoes the rounding of the
+/// product: any error that was typed as a per cent of at most nine decimals comes back exactly.
+pub fn write_error_percent(fraction: f64) -> String {
+    ((fraction * 100.0 * 1e9).round() / 1e9).to_string()
+}
+
+/// `auto`, `cpu` or the name of an adapter.
+pub fn parse_device(text: &str) -> Result<DeviceChoice, String> {
+    Ok(match text {
+        "auto" => DeviceChoice::Auto,
+        "cpu" => DeviceChoice::Cpu,
+        "" => return Err("choose auto, cpu or a name that `etascope devices` lists".to_owned()),
+        name => DeviceChoice::Adapter(name.to_owned()),
+    })
+}
+
+/// The argument for a device.
+pub fn write_device(device: &DeviceChoice) -> &str {
+    match device {
+        DeviceChoice::Auto => "auto",
+        DeviceChoice::Cpu => "cpu",
+        DeviceChoice::Adapter(name) => name,
+    }
+}
+
+/// `#rrggbb`, with or without the `#`, or `white`, `black`, `grey`.
+pub fn parse_background(text: &str) -> Result<Background, String> {
+    let wrong = || "a colour is white, black, grey or six hexadecimal digits, as #1e90ff".to_owned();
+    match text {
+        "white" => return Ok(Background([255; 3])),
+        "black" => return Ok(Background([0; 3])),
+        "grey" | "gray" => return Ok(Background([128; 3])),
+        _ => {}
+    }
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let [_, red, green, blue] = u32::from_str_radix(digits, 16)
+        .map_err(|_| wrong())?
+        .to_be_bytes();
+    Ok(Background([red, green, blue]))
+}
+
+/// The argument for a background colour.
+pub fn write_background(Background([red, green, blue]): Background) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_comes_back_from_its_words() {
+        for family in [
+            DirectionFamily::Isotropic,
+            DirectionFamily::Rademacher,
+            DirectionFamily::LowPass { sigma_px: 0.1 },
+            DirectionFamily::LowPass { sigma_px: 12.75 },
+            DirectionFamily::TopLogitGradient,
+            DirectionFamily::TopSingular { count: 8 },
+        ] {
+            assert_eq!(parse_family(&write_family(family)), Ok(family));
+        }
+    }
+
+    #[test]
+    fn families_without_sense_are_refused() {
+        for text in [
+            "",
+            "gaussian",
+            "isotropic:2",
+            "low-pass",
+            "low-pass:0",
+            "low-pass:-1",
+            "low-pass:inf",
+            "low-pass:NaN",
+            "singular",
+            "singular:0",
+            "singular:1.5",
+        ] {
+            assert!(parse_family(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn every_trace_method_comes_back_from_its_words() {
+        for trace in [
+            TraceMethod::Exact,
+            TraceMethod::HutchPlusPlus {
+                sketch: 0,
+                probes: 7,
+            },
+            crate::recipe::DEFAULT_TRACE,
+        ] {
+            assert_eq!(parse_trace(&write_trace(trace)), Ok(trace));
+        }
+        for text in ["", "hutch++", "hutch++:32", "hutch++:32:0", "hutch++:a:b"] {
+            assert!(parse_trace(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn typed_percentages_come_back_exactly() {
+        for percent in ["0", "0.1", "0.25", "0.3", "0.7", "1", "2.9", "7", "33.3", "100"] {
+            let fraction = parse_error_percent(percent).expect("a percentage");
+            assert_eq!(write_error_percent(fraction), percent);
+            assert_eq!(parse_error_percent(&write_error_percent(fraction)), Ok(fraction));
+        }
+        for text in ["-1", "101", "NaN", "1%", ""] {
+            assert!(parse_error_percent(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn colours_are_read_as_in_css() {
+        assert_eq!(parse_background("#1e90ff"), Ok(Background([0x1e, 0x90, 0xff])));
+        assert_eq!(parse_background("1E90FF"), Ok(Background([0x1e, 0x90, 0xff])));
+        assert_eq!(parse_background("white"), Ok(Background::default()));
+        for colour in [Background([0, 1, 2]), Background([255, 128, 7])] {
+            assert_eq!(parse_background(&write_background(colour)), Ok(colour));
+        }
+        for text in ["", "#12345", "#+12345", "mauve", "#1234567"] {
+            assert!(parse_background(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn devices_and_images_come_back_from_their_words() {
+        for device in [
+            DeviceChoice::Auto,
+            DeviceChoice::Cpu,
+            DeviceChoice::Adapter("llvmpipe (LLVM 15.0.6, 256 bits)".to_owned()),
+        ] {
+            assert_eq!(parse_device(write_device(&device)), Ok(device.clone()));
+        }
+        for text in ["bundled:chelsea", "some folder/a photo.jpg"] {
+            let source = parse_image(text).expect("any text names an image");
+            assert_eq!(write_image(&source).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_magnitude_is_a_positive_number() {
+        assert_eq!(parse_eta(" 0.5"), Ok(0.5));
+        for text in ["0", "-1", "NaN", "inf", ""] {
+            assert!(parse_eta(text).is_err(), "{text:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `etascope` without a subcommand: the window.
+
+use clap::Args;
+
+use super::values::{parse_device, parse_image};
+use crate::device::DeviceChoice;
+use crate::worker::ImageSource;
+use crate::{Error, ErrorKind, Result};
+
+/// How the window starts.
+#[derive(Debug, Args)]
+pub struct WindowArgs {
+    /// Photograph to open: a file, or `bundled:NAME` for one of the program's own
+    #[arg(value_name = "IMAGE", value_parser = parse_image)]
+    pub image: Option<ImageSource>,
+    /// Encoder to choose, see `etascope encoders`
+    #[arg(long, value_name = "NAME")]
+    pub encoder: Option<String>,
+    /// Compute device: auto, cpu or a name that `etascope devices` lists
+    #[arg(long, value_parser = parse_device)]
+    pub device: Option<DeviceChoice>,
+}
+
+const HEADLESS: &str = "Without a window use “etascope profile”, see “etascope profile --help”";
+
+/// Opens the window and stays until it is closed.
+///
+/// # Errors
+/// Where there is no display, or the program was built without the window.
+pub fn run(args: WindowArgs) -> Result<()> {
+    if let Some(name) = &args.encoder {
+        crate::encoders::registry::spec(name)?;
+    }
+    open(args)
+}
+
+#[cfg(feature = "gui")]
+fn open(args: WindowArgs) -> Result<()> {
+    check_display()?;
+    crate::app::run(crate::app::Options {
+        image: args.image,
+        encoder: args.encoder,
+        device: args.device,
+    })
+}
+
+#[cfg(not(feature = "gui"))]
+fn open(_: WindowArgs) -> Result<()> {
+    Err(cannot_open("this program was built without the window (feature “gui”)"))
+}
+
+/// On Linux a window needs a Wayland compositor or an X server, and these variables name them.
+#[cfg(feature = "gui")]
+fn check_display() -> Result<()> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let needs = cfg!(all(unix, not(target_os = "macos")));
+    if !needs || ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "DISPLAY"].into_iter().any(is_set) {
+        return Ok(());
+    }
+    Err(cannot_open("there is no display: neither WAYLAND_DISPLAY nor DISPLAY is set"))
+}
+
+fn cannot_open(why: &str) -> Error {
+    Error::new(ErrorKind::Request, "cannot open the window", why, HEADLESS)
+}
