@@ -1,13 +1,18 @@
 //! Photographs: reading files safely, and preparing them as an encoder's checkpoint expects.
 
+pub mod bundled;
+mod colour;
 pub mod decode;
+mod jpeg;
 pub mod preprocess;
+mod tiff;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use decode::{decode, from_rgba, open};
 pub use preprocess::{ChannelOrder, Prepared, Preprocessing, ResizeFilter};
 
 /// A decoded photograph: upright, opaque, 8-bit sRGB.
@@ -26,7 +31,7 @@ pub struct Photo {
     /// SHA-256 of the file's bytes, or of `rgb` where there is no file, in hexadecimal.
     pub sha256: String,
     /// What was done to the file, in order, for one line under the image; for example
-    /// `rotated 90° by EXIF`, `16 to 8 bits`, `Adobe RGB to sRGB`.
+    /// `rotated 90° by EXIF`, `16 to 8 bits`, `“Adobe RGB (1998)” to sRGB`.
     pub treatment: Vec<String>,
 }
 

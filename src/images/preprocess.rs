@@ -284,7 +284,7 @@ fn taps(filter: ResizeFilter, len: usize, new_len: usize, wanted: Range<usize>) 
             let end = ((centre + support + 0.5) as usize).min(len);
             let inverse = 1.0 / widening;
             let weights: Vec<f64> = (start..end)
-                .map(|x| kernel(((x - start) as f64 + start as f64 - centre + 0.5) * inverse))
+                .map(|x| kernel((x as f64 - centre + 0.5) * inverse))
                 .collect();
             let sum: f64 = weights.iter().sum();
             let fixed = |weight: &f64| {
