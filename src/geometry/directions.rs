@@ -1,6 +1,27 @@
 //! Direction families: distributions of the unit vectors u along which Φ is perturbed.
+//!
+//! Direction `i` of a random family is drawn from its own stream of the generator, so that it
+//! depends on the seed and on `i` alone: a longer set begins with the shorter one, and a set need not
+//! be stored.
+//!
+//! A direction toward another image or along a manipulation is no member of
+//! [`DirectionFamily`], which is plain data without pixels; such vectors are handed over with
+//! [`super::Profiler::with_directions`].
 
+use std::collections::VecDeque;
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+use faer::{Mat, Side};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
+
+use super::field::{Field, require_finite};
+use super::profile::Cost;
+use super::trace::Subspace;
+use crate::{Error, ErrorKind, Result};
 
 /// Distribution of the directions u (spec §1). Only [`DirectionFamily::Isotropic`] is the paper's;
 /// the others are ours, always labelled, never mixed into the default.
@@ -24,4 +45,361 @@ pub enum DirectionFamily {
         /// How many.
         count: usize,
     },
+}
+
+impl DirectionFamily {
+    /// Name for people.
+    pub fn title(self) -> String {
+        match self {
+            Self::Isotropic => "isotropic Gaussian".to_owned(),
+            Self::Rademacher => "random signs".to_owned(),
+            Self::LowPass { sigma_px } => format!("low-pass Gaussian, σ {sigma_px} px"),
+            Self::TopLogitGradient => "gradient of the top logit".to_owned(),
+            Self::TopSingular { count: 1 } => "top right-singular vector".to_owned(),
+            Self::TopSingular { count } => format!("top {count} right-singular vectors"),
+        }
+    }
+
+    /// Whether E uuᵀ = I/d_I, so that E‖Ju‖² = tr(JᵀJ)/d_I.
+    pub fn has_identity_covariance(self) -> bool {
+        matches!(self, Self::Isotropic | Self::Rademacher)
+    }
+
+    /// Whether directions are drawn at random; the others are a fixed, finite set, found from the
+    /// encoder, and an average over them has no sampling error.
+    pub fn is_random(self) -> bool {
+        !matches!(self, Self::TopLogitGradient | Self::TopSingular { .. })
+    }
+
+    fn check(self) -> Result<()> {
+        let (why, remedy) = match self {
+            // Beyond this the kernel is wider than any input side.
+            Self::LowPass { sigma_px } if !(sigma_px > 0.0 && sigma_px <= 1000.0) => (
+                format!("the smoothing width is {sigma_px} px"),
+                "Give a width above 0 and up to 1000 px",
+            ),
+            Self::TopSingular { count: 0 } => {
+                ("no singular vector is asked for".to_owned(), "Ask for at least one")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(ErrorKind::Request, "cannot make the directions", why, remedy))
+    }
+}
+
+/// Direction `index` of a random family: `channels · rows · columns` values of unit L2 norm in the
+/// order (channel, row, column). `None` for the families that are found from an encoder.
+pub fn sample(
+    family: DirectionFamily,
+    seed: u64,
+    index: usize,
+    shape: (usize, usize, usize),
+) -> Option<Arc<[f32]>> {
+    let (channels, rows, columns) = shape;
+    let len = channels * rows * columns;
+    let mut rng = stream(seed, index as u64);
+    match family {
+        DirectionFamily::Isotropic => Some(unit(&gaussian(&mut rng, len))),
+        DirectionFamily::Rademacher => Some(unit(&signs(&mut rng, len))),
+        DirectionFamily::LowPass { sigma_px } => {
+            let mut noise = gaussian(&mut rng, len);
+            blur(&mut noise, rows, columns, f64::from(sigma_px));
+            Some(unit(&noise))
+        }
+        DirectionFamily::TopLogitGradient | DirectionFamily::TopSingular { .. } => None,
+    }
+}
+
+/// The generator of one stream of a seed.
+pub(super) fn stream(seed: u64, number: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(number);
+    rng
+}
+
+fn gaussian(rng: &mut ChaCha8Rng, len: usize) -> Vec<f64> {
+    rng.sample_iter(StandardNormal).take(len).collect()
+}
+
+/// `len` independent values ±1.
+pub(super) fn signs(rng: &mut ChaCha8Rng, len: usize) -> Vec<f64> {
+    let mut values = Vec::with_capacity(len);
+    while values.len() < len {
+        let mut word = rng.next_u64();
+        for _ in 0..(len - values.len()).min(64) {
+            values.push(if word & 1 == 1 { 1.0 } else { -1.0 });
+            word >>= 1;
+        }
+    }
+    values
+}
+
+/// Scales to unit L2 norm, in f64, and rounds to f32.
+fn unit(values: &[f64]) -> Arc<[f32]> {
+    let norm = values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    values.iter().map(|v| (v / norm) as f32).collect()
+}
+
+/// Smooths each channel by a Gaussian of `sigma` pixels cut off at 4σ, with wrapped borders: of the
+/// usual border rules the one under which every pixel of the noise keeps the same variance.
+fn blur(values: &mut [f64], rows: usize, columns: usize, sigma: f64) {
+    let radius = (4.0 * sigma + 0.5) as usize;
+    let mut kernel: Vec<f64> = (0..=2 * radius)
+        .map(|i| {
+            let t = i as f64 - radius as f64;
+            (-t * t / (2.0 * sigma * sigma)).exp() / (sigma * (2.0 * PI).sqrt())
+        })
+        .collect();
+    let sum: f64 = kernel.iter().sum();
+    kernel.iter_mut().for_each(|k| *k /= sum);
+
+    for channel in values.chunks_exact_mut(rows * columns) {
+        for row in channel.chunks_exact_mut(columns) {
+            let smooth = wrapped_convolution(row, &kernel, radius);
+            row.copy_from_slice(&smooth);
+        }
+        for column in 0..columns {
+            let line: Vec<f64> = (0..rows).map(|row| channel[row * columns + column]).collect();
+            for (row, value) in wrapped_convolution(&line, &kernel, radius).into_iter().enumerate()
+            {
+                channel[row * columns + column] = value;
+            }
+        }
+    }
+}
+
+fn wrapped_convolution(line: &[f64], kernel: &[f64], radius: usize) -> Vec<f64> {
+    let n = line.len();
+    // The line with `radius` wrapped values on either side.
+    let start = (n - radius % n) % n;
+    let padded: Vec<f64> = line.iter().copied().cycle().skip(start).take(n + 2 * radius).collect();
+    padded
+        .windows(kernel.len())
+        .map(|window| window.iter().zip(kernel).map(|(v, k)| v * k).sum())
+        .collect()
+}
+
+/// Directions that are kept for their next use: those that one batch of JVPs looks ahead.
+pub(super) const RECENT_MAX: usize = 32;
+
+/// The directions of one profile, in order.
+pub(super) struct DirectionSet {
+    family: DirectionFamily,
+    seed: u64,
+    shape: (usize, usize, usize),
+    source: Source,
+    /// Direction 0, once it was used.
+    first: Option<Arc<[f32]>>,
+    recent: VecDeque<(usize, Arc<[f32]>)>,
+}
+
+enum Source {
+    /// Drawn one by one.
+    Random,
+    /// A list.
+    Listed(Vec<Arc<[f32]>>),
+    /// To be found from the field.
+    Gradient,
+    /// So many to be found from the field; the search starts when the feature's length is known.
+    Singular { count: usize, search: Option<SingularSearch> },
+}
+
+impl DirectionSet {
+    pub fn new(family: DirectionFamily, seed: u64, shape: (usize, usize, usize)) -> Result<Self> {
+        family.check()?;
+        let source = match family {
+            DirectionFamily::TopLogitGradient => Source::Gradient,
+            DirectionFamily::TopSingular { count } => Source::Singular { count, search: None },
+            _ => Source::Random,
+        };
+        Ok(Self { family, seed, shape, source, first: None, recent: VecDeque::new() })
+    }
+
+    /// Uses these instead, in this order.
+    pub fn set_list(&mut self, list: Vec<Arc<[f32]>>) -> Result<()> {
+        let fault = |why: String| {
+            let remedy = "Hand over unit vectors as long as the encoder's input";
+            Err(Error::new(ErrorKind::Request, "cannot use the given directions", why, remedy))
+        };
+        if list.is_empty() {
+            return fault("there are none".to_owned());
+        }
+        for (i, direction) in list.iter().enumerate() {
+            if direction.len() != self.input_len() {
+                let (n, wanted) = (direction.len(), self.input_len());
+                return fault(format!("number {i} has {n} values, the input has {wanted}"));
+            }
+            let norm = direction.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+            // A vector that was scaled in f32 is a unit vector to about 1e-6.
+            if !((norm - 1.0).abs() < 1e-3) {
+                return fault(format!("number {i} has the norm {norm}"));
+            }
+        }
+        self.source = Source::Listed(list);
+        self.first = None;
+        Ok(())
+    }
+
+    pub fn input_len(&self) -> usize {
+        self.shape.0 * self.shape.1 * self.shape.2
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self.source, Source::Random | Source::Listed(_))
+    }
+
+    /// How many there are; `None` while unknown or without end.
+    pub fn len(&self) -> Option<usize> {
+        match &self.source {
+            Source::Listed(list) => Some(list.len()),
+            _ => None,
+        }
+    }
+
+    /// Does at most one batch of the work that finds the directions; true once they are known.
+    /// A list that comes out empty means that the Jacobian is zero.
+    pub fn step(&mut self, field: &mut dyn Field, cost: &mut Cost) -> Result<bool> {
+        match &mut self.source {
+            Source::Random | Source::Listed(_) => {}
+            Source::Gradient => {
+                let gradient = field.top_logit_gradient()?;
+                cost.vjps += 1;
+                require_finite(&gradient, "the gradient of the largest logit")?;
+                let list = if gradient.iter().any(|&v| v != 0.0) {
+                    vec![unit(&gradient)]
+                } else {
+                    Vec::new()
+                };
+                self.source = Source::Listed(list);
+            }
+            Source::Singular { count, search } => {
+                let search = search.get_or_insert_with(|| {
+                    SingularSearch::new(*count, self.seed, field.output_len())
+                });
+                if let Some(list) = search.step(field, cost)? {
+                    self.source = Source::Listed(list);
+                }
+            }
+        }
+        Ok(self.is_ready())
+    }
+
+    /// Direction 0; empty before it was used.
+    pub fn first(&self) -> Arc<[f32]> {
+        self.first.clone().unwrap_or_default()
+    }
+
+    /// Direction `index`; of a set that is ready and longer than `index`.
+    pub fn get(&mut self, index: usize) -> Arc<[f32]> {
+        let direction = self.find_or_make(index);
+        if index == 0 {
+            self.first = Some(Arc::clone(&direction));
+        }
+        direction
+    }
+
+    fn find_or_make(&mut self, index: usize) -> Arc<[f32]> {
+        if let Source::Listed(list) = &self.source {
+            return Arc::clone(&list[index]);
+        }
+        if let Some((_, direction)) = self.recent.iter().find(|(recent, _)| *recent == index) {
+            return Arc::clone(direction);
+        }
+        let direction = sample(self.family, self.seed, index, self.shape).unwrap_or_default();
+        self.recent.truncate(RECENT_MAX - 1);
+        self.recent.push_front((index, Arc::clone(&direction)));
+        direction
+    }
+
+    /// Work that finds the directions, for a feature of `output_len` values.
+    pub fn planned_cost(family: DirectionFamily, output_len: usize) -> Cost {
+        match family {
+            DirectionFamily::TopLogitGradient => Cost { vjps: 1, ..Cost::default() },
+            DirectionFamily::TopSingular { count } => {
+                SingularSearch::planned_cost(count, output_len)
+            }
+            _ => Cost::default(),
+        }
+    }
+}
+
+/// Extra dimensions of the subspace in which singular vectors are sought (spec §2).
+const OVERSAMPLING: usize = 5;
+/// Power steps that sharpen it (spec §2).
+const POWER_STEPS: usize = 2;
+/// A singular value below this fraction of the largest is taken as zero: f32 products carry no more.
+const SINGULAR_FLOOR: f64 = 1e-5;
+
+/// Randomised search for the leading right-singular vectors: with Q an orthonormal basis of the
+/// leading left-singular subspace, they are those of QᵀJ.
+struct SingularSearch {
+    count: usize,
+    subspace: Subspace,
+    /// Rows of QᵀJ so far.
+    rows: Vec<Arc<[f32]>>,
+}
+
+impl SingularSearch {
+    fn new(count: usize, seed: u64, output_len: usize) -> Self {
+        let subspace = Subspace::new(count + OVERSAMPLING, 1 + POWER_STEPS, seed, output_len);
+        Self { count, subspace, rows: Vec::new() }
+    }
+
+    fn planned_cost(count: usize, output_len: usize) -> Cost {
+        let mut cost = Subspace::planned_cost(count + OVERSAMPLING, 1 + POWER_STEPS, output_len);
+        cost.vjps += (count + OVERSAMPLING).min(output_len);
+        cost
+    }
+
+    fn step(&mut self, field: &mut dyn Field, cost: &mut Cost) -> Result<Option<Vec<Arc<[f32]>>>> {
+        if !self.subspace.step(field, cost)? {
+            return Ok(None);
+        }
+        let cotangents = self.subspace.rows(self.rows.len(), field.batch());
+        cost.vjps += cotangents.len() / field.output_len();
+        let products = field.vjp(cotangents)?;
+        require_finite(&products, "a vector–Jacobian product")?;
+        self.rows.extend(
+            products
+                .chunks_exact(field.input_len())
+                .map(|row| row.iter().map(|&v| v as f32).collect::<Arc<[f32]>>()),
+        );
+        if self.rows.len() < self.subspace.dimension() {
+            return Ok(None);
+        }
+        self.vectors().map(Some)
+    }
+
+    /// Right-singular vectors of the rows B = QᵀJ by the eigenvectors of BBᵀ: v = Bᵀw/σ.
+    fn vectors(&self) -> Result<Vec<Arc<[f32]>>> {
+        let k = self.rows.len();
+        let gram = Mat::from_fn(k, k, |i, j| dot(&self.rows[i], &self.rows[j]));
+        let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|error| {
+            Error::new(
+                ErrorKind::Numeric,
+                "cannot find the singular vectors of the Jacobian",
+                format!("{error:?}"),
+                "Choose another direction family",
+            )
+        })?;
+        // Eigenvalues ascend.
+        let largest = eigen.S()[k - 1];
+        let mut vectors = Vec::new();
+        for column in (0..k).rev().take(self.count) {
+            if !(eigen.S()[column] > SINGULAR_FLOOR.powi(2) * largest) {
+                break;
+            }
+            let mut vector = vec![0.0; self.rows[0].len()];
+            for (i, row) in self.rows.iter().enumerate() {
+                let weight = eigen.U()[(i, column)];
+                vector.iter_mut().zip(row.iter()).for_each(|(v, &b)| *v += weight * f64::from(b));
+            }
+            vectors.push(unit(&vector));
+        }
+        Ok(vectors)
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }

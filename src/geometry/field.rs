@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// One perturbed input x + ηu.
 #[derive(Clone, Debug)]
@@ -40,4 +40,29 @@ pub trait Field {
     /// Jᵀ·v for each cotangent; `cotangents` holds whole rows of d_Z values, and the answer as many
     /// rows of d_I values.
     fn vjp(&mut self, cotangents: &[f64]) -> Result<Vec<f64>>;
+    /// Gradient of the largest logit at x, d_I values, whatever the readout.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Request`] for a map that has no logits, which is what this default says.
+    fn top_logit_gradient(&mut self) -> Result<Vec<f64>> {
+        Err(Error::new(
+            ErrorKind::Request,
+            "cannot use the gradient of the largest logit as a direction",
+            "this encoder has no classifier",
+            "Choose another direction family",
+        ))
+    }
+}
+
+/// Refuses values that are not finite; `what` names them.
+pub(super) fn require_finite(values: &[f64], what: &str) -> Result<()> {
+    if values.iter().all(|value| value.is_finite()) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Numeric,
+        "cannot go on with the response profile",
+        format!("{what} is not finite"),
+        "Try another device or smaller η; if that does not help, the weights are damaged",
+    ))
 }

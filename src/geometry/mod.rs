@@ -5,11 +5,14 @@
 
 pub mod directions;
 pub mod encoder_field;
+pub mod estimator;
 pub mod field;
 pub mod profile;
 pub mod summary;
 pub mod trace;
 
+pub use directions::DirectionFamily;
 pub use field::{Field, Perturbation};
-pub use profile::{Profile, Profiler, ScaleEstimate};
-pub use summary::{Shape, Summary};
+pub use profile::{Basis, Cost, Profile, Profiler, ScaleEstimate};
+pub use summary::{Reading, Shape, Summary};
+pub use trace::{TraceEstimate, TraceEstimator};
