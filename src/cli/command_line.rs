@@ -30,12 +30,17 @@ pub fn command_line(
     folder: &Path,
 ) -> Result<String> {
     let cannot = |why: &str, remedy: &str| {
-        Error::new(ErrorKind::Request, "cannot write this as a command", why, remedy)
+        Error::new(
+            ErrorKind::Request,
+            "cannot write this as a command",
+            why,
+            remedy,
+        )
     };
-    let spec = registry::spec(&recipe.encoder)?;
+    let spec = registry::find(&recipe.encoder)?;
     let image = write_image(image)
         .ok_or_else(|| cannot("the photograph is not a file", "Save it and open the file"))?;
-    let readout = write_readout(&recipe.readout, &spec)
+    let readout = write_readout(&recipe.readout, spec)
         .ok_or_else(|| cannot("the encoder has no such stage", "Choose another readout"))?;
 
     let mut base = ProfileRecipe::interactive(&recipe.encoder, WeightsKind::Trained, spec.side_px);
@@ -64,7 +69,10 @@ pub fn command_line(
         option("error", write_error_percent(recipe.target_error));
     }
     if recipe.estimator != base.estimator {
-        option("estimator", write_word(&ESTIMATORS, &recipe.estimator).to_owned());
+        option(
+            "estimator",
+            write_word(&ESTIMATORS, &recipe.estimator).to_owned(),
+        );
     }
     if recipe.trace != base.trace {
         option("trace", write_trace(recipe.trace));
@@ -134,9 +142,8 @@ mod tests {
 
     fn recipes() -> Vec<ProfileRecipe> {
         let mut all = Vec::new();
-        for spec in registry::specs() {
-            let plain =
-                ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
+        for spec in registry::all() {
+            let plain = ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
             let mut paper = plain.clone();
             Preset::Paper.apply(&mut paper);
             paper.pairs_max = 16;
@@ -185,13 +192,23 @@ mod tests {
     #[test]
     fn names_that_a_shell_would_change_survive() {
         let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
-        for name in ["-rf.png", "it's $HOME; a \"photo\" & 50 %.jpg", "日本 η.webp"] {
+        for name in [
+            "-rf.png",
+            "it's $HOME; a \"photo\" & 50 %.jpg",
+            "日本 η.webp",
+        ] {
             let image = ImageSource::Path(name.into());
             let device = DeviceChoice::Adapter("An Adapter (tm) / 'x'".into());
             let folder = Path::new("my results");
-            let line =
-                command_line(&image, &recipe, false, &device, Background::default(), folder)
-                    .expect("a file has a name");
+            let line = command_line(
+                &image,
+                &recipe,
+                false,
+                &device,
+                Background::default(),
+                folder,
+            )
+            .expect("a file has a name");
             let job = parse(&line);
             assert!(
                 matches!(&job.images[..], [ImageSource::Path(path)] if path == Path::new(name)),
@@ -224,7 +241,11 @@ mod tests {
     #[test]
     fn pasted_pixels_have_no_command() {
         let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
-        let image = ImageSource::Rgba { width: 1, height: 1, rgba: vec![0; 4].into() };
+        let image = ImageSource::Rgba {
+            width: 1,
+            height: 1,
+            rgba: vec![0; 4].into(),
+        };
         let error = command_line(
             &image,
             &recipe,

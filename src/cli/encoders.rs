@@ -7,14 +7,26 @@ use crate::encoders::registry;
 
 /// Prints the encoders.
 pub fn run(args: ListArgs) -> Result<()> {
-    let specs = registry::specs();
+    let specs = registry::all().collect::<Vec<_>>();
     if args.json {
         return print_json(&specs);
     }
-    let heading = ["name", "title", "input", "pooled", "parameters", "weights", "stages"];
+    let heading = [
+        "name",
+        "title",
+        "input",
+        "pooled",
+        "parameters",
+        "weights",
+        "stages",
+    ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for spec in &specs {
-        let stages: Vec<&str> = spec.stages.iter().map(|stage| stage.name.as_str()).collect();
+        let stages: Vec<&str> = spec
+            .stages
+            .iter()
+            .map(|stage| stage.name.as_str())
+            .collect();
         rows.push(vec![
             spec.name.to_owned(),
             spec.title.to_owned(),

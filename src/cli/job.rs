@@ -141,10 +141,10 @@ impl ProfileArgs {
 
     /// The recipe for one encoder with trained weights.
     fn recipe(&self, encoder: &str) -> Result<ProfileRecipe> {
-        let spec = registry::spec(encoder)?;
+        let spec = registry::find(encoder)?;
         let mut recipe = ProfileRecipe::interactive(encoder, WeightsKind::Trained, spec.side_px);
         self.preset.apply(&mut recipe);
-        recipe.readout = self.readout.resolve(&spec)?;
+        recipe.readout = self.readout.resolve(spec)?;
         recipe.family = self.family;
         recipe.seed = self.seed;
         recipe.dither_seed = self.dither;

@@ -26,7 +26,12 @@ use crate::{Error, ErrorKind, Result};
 
 /// The arguments of the program.
 #[derive(Debug, Parser)]
-#[command(version, about, args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
 #[command(after_help = "Without a subcommand the window opens, on IMAGE if one is given.")]
 pub struct Cli {
     /// What to do headless.
@@ -109,7 +114,12 @@ fn print(text: &str) -> Result<()> {
 /// Prints a value as indented JSON.
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|error| {
-        Error::new(ErrorKind::Internal, "cannot write JSON", error, "Leave out --json")
+        Error::new(
+            ErrorKind::Internal,
+            "cannot write JSON",
+            error,
+            "Leave out --json",
+        )
     })?;
     print(&(text + "\n"))
 }
@@ -126,7 +136,12 @@ mod tests {
 
     #[test]
     fn an_error_says_what_why_and_what_to_do() {
-        let error = Error::new(ErrorKind::Image, "cannot open “a.png”", "it is empty", "Choose another");
+        let error = Error::new(
+            ErrorKind::Image,
+            "cannot open “a.png”",
+            "it is empty",
+            "Choose another",
+        );
         assert_eq!(
             describe(&error),
             "error: cannot open “a.png”\n  why: it is empty\n  what to do: Choose another"

@@ -103,10 +103,15 @@ impl Session {
         self.ask(command, Lane::Profile, |event| match event {
             Event::ProfileUpdated { index, run, .. } => runs[index] = Some(run),
             Event::Progress { progress, .. } => {
-                self.bar.set_position(done + (f64::from(progress.fraction) * STEPS as f64) as u64);
+                self.bar
+                    .set_position(done + (f64::from(progress.fraction) * STEPS as f64) as u64);
                 self.bar.set_message(message(name, &progress));
             }
-            Event::EncoderReady { spec, self_check: Some(check), .. } if !check.passed() => {
+            Event::EncoderReady {
+                spec,
+                self_check: Some(check),
+                ..
+            } if !check.passed() => {
                 self.tell(&format!(
                     "warning: the device differs from the processor by {:.1e} on {}, above {:.0e}; \
                      use --device cpu",
@@ -140,7 +145,9 @@ impl Session {
         for event in self.worker.events() {
             match event {
                 Event::Finished { lane: of, .. } if of == lane => return Ok(()),
-                Event::Failed { lane: of, error, .. } if of == lane => return Err(error),
+                Event::Failed {
+                    lane: of, error, ..
+                } if of == lane => return Err(error),
                 event => on_event(event),
             }
         }
@@ -251,7 +258,11 @@ fn cell(reading: &Reading) -> String {
     let Some(value) = reading.value() else {
         return "–".to_owned();
     };
-    let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let magnitude = if value == 0.0 {
+        0.0
+    } else {
+        value.abs().log10().floor()
+    };
     format!("{value:.*}", (2.0 - magnitude).clamp(0.0, 9.0) as usize)
 }
 

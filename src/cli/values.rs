@@ -144,7 +144,9 @@ pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
             Ok(sigma_px) if f32::is_finite(sigma_px) && sigma_px > 0.0 => {
                 Ok(DirectionFamily::LowPass { sigma_px })
             }
-            _ => Err("low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned()),
+            _ => {
+                Err("low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned())
+            }
         },
         ("singular", value) => match value.parse() {
             Ok(count) if count > 0 => Ok(DirectionFamily::TopSingular { count }),
@@ -235,7 +237,8 @@ pub fn write_device(device: &DeviceChoice) -> &str {
 
 /// `#rrggbb`, with or without the `#`, or `white`, `black`, `grey`.
 pub fn parse_background(text: &str) -> Result<Background, String> {
-    let wrong = || "a colour is white, black, grey or six hexadecimal digits, as #1e90ff".to_owned();
+    let wrong =
+        || "a colour is white, black, grey or six hexadecimal digits, as #1e90ff".to_owned();
     match text {
         "white" => return Ok(Background([255; 3])),
         "black" => return Ok(Background([0; 3])),
@@ -313,10 +316,15 @@ mod tests {
 
     #[test]
     fn typed_percentages_come_back_exactly() {
-        for percent in ["0", "0.1", "0.25", "0.3", "0.7", "1", "2.9", "7", "33.3", "100"] {
+        for percent in [
+            "0", "0.1", "0.25", "0.3", "0.7", "1", "2.9", "7", "33.3", "100",
+        ] {
             let fraction = parse_error_percent(percent).expect("a percentage");
             assert_eq!(write_error_percent(fraction), percent);
-            assert_eq!(parse_error_percent(&write_error_percent(fraction)), Ok(fraction));
+            assert_eq!(
+                parse_error_percent(&write_error_percent(fraction)),
+                Ok(fraction)
+            );
         }
         for text in ["-1", "101", "NaN", "1%", ""] {
             assert!(parse_error_percent(text).is_err(), "{text:?} was taken");
@@ -325,8 +333,14 @@ mod tests {
 
     #[test]
     fn colours_are_read_as_in_css() {
-        assert_eq!(parse_background("#1e90ff"), Ok(Background([0x1e, 0x90, 0xff])));
-        assert_eq!(parse_background("1E90FF"), Ok(Background([0x1e, 0x90, 0xff])));
+        assert_eq!(
+            parse_background("#1e90ff"),
+            Ok(Background([0x1e, 0x90, 0xff]))
+        );
+        assert_eq!(
+            parse_background("1E90FF"),
+            Ok(Background([0x1e, 0x90, 0xff]))
+        );
         assert_eq!(parse_background("white"), Ok(Background::default()));
         for colour in [Background([0, 1, 2]), Background([255, 128, 7])] {
             assert_eq!(parse_background(&write_background(colour)), Ok(colour));

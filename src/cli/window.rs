@@ -29,7 +29,7 @@ const HEADLESS: &str = "Without a window use “etascope profile”, see “etas
 /// Where there is no display, or the program was built without the window.
 pub fn run(args: WindowArgs) -> Result<()> {
     if let Some(name) = &args.encoder {
-        crate::encoders::registry::spec(name)?;
+        crate::encoders::registry::find(name)?;
     }
     open(args)
 }
@@ -46,7 +46,9 @@ fn open(args: WindowArgs) -> Result<()> {
 
 #[cfg(not(feature = "gui"))]
 fn open(_: WindowArgs) -> Result<()> {
-    Err(cannot_open("this program was built without the window (feature “gui”)"))
+    Err(cannot_open(
+        "this program was built without the window (feature “gui”)",
+    ))
 }
 
 /// On Linux a window needs a Wayland compositor or an X server, and these variables name them.
@@ -54,10 +56,16 @@ fn open(_: WindowArgs) -> Result<()> {
 fn check_display() -> Result<()> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let needs = cfg!(all(unix, not(target_os = "macos")));
-    if !needs || ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "DISPLAY"].into_iter().any(is_set) {
+    if !needs
+        || ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "DISPLAY"]
+            .into_iter()
+            .any(is_set)
+    {
         return Ok(());
     }
-    Err(cannot_open("there is no display: neither WAYLAND_DISPLAY nor DISPLAY is set"))
+    Err(cannot_open(
+        "there is no display: neither WAYLAND_DISPLAY nor DISPLAY is set",
+    ))
 }
 
 fn cannot_open(why: &str) -> Error {
