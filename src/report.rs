@@ -1,9 +1,20 @@
-//! What is taken away from a profile: table, sidecar and figure, the same from window and command line.
+//! What is taken away from profiles: table, sidecar and figure, the same from window and command
+//! line.
 
+mod figure;
+mod files;
+mod sidecar;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, figure};
+pub use self::files::write;
+pub use self::sidecar::sidecar;
+use crate::Result;
+use crate::figure::table::{self, Cell};
 use crate::geometry::Profile;
 use crate::recipe::ProfileRecipe;
 
@@ -28,4 +39,106 @@ pub struct ProfileRun {
     pub profile: Arc<Profile>,
     /// Time spent, in seconds.
     pub elapsed_secs: f64,
+}
+
+/// Files to write from profiles.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Folder; made if absent.
+    pub folder: PathBuf,
+    /// File name without extension.
+    pub stem: String,
+    /// Which files.
+    pub formats: Vec<ExportFormat>,
+    /// What is written.
+    pub runs: Vec<Arc<ProfileRun>>,
+}
+
+/// One kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExportFormat {
+    /// Exactly the plotted numbers.
+    Csv,
+    /// Versions, hashes, seeds, device, recipes, summaries.
+    Json,
+    /// The figure as vector graphics.
+    Svg,
+    /// The figure as pixels, 300 dpi.
+    Png,
+}
+
+impl ExportFormat {
+    /// File name extension, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::Svg => "svg",
+            Self::Png => "png",
+        }
+    }
+}
+
+/// Columns of the table; `weights` is `trained` or `random`, `reliable` is `true` or `false`, and an
+/// undefined number is an empty field. See [`crate::geometry::ScaleEstimate`] for the quantities.
+pub const COLUMNS: [&str; 11] = [
+    "image",
+    "encoder",
+    "weights",
+    "eta_l2",
+    "eta_grey_rms",
+    "r",
+    "r_se",
+    "displacement_sq",
+    "prediction_sq",
+    "directions",
+    "reliable",
+];
+
+/// The table: one row for each scale of each run, numbers in the fewest digits that read back
+/// exactly.
+pub fn csv(runs: &[Arc<ProfileRun>]) -> Result<String> {
+    let rows = runs
+        .iter()
+        .flat_map(|run| run.profile.scales.iter().map(move |s| (run, s)));
+    table::csv(
+        &COLUMNS,
+        rows.map(|(run, scale)| {
+            [
+                Cell::Text(run.image.clone()),
+                Cell::Text(run.recipe.encoder.clone()),
+                Cell::Text(run.recipe.weights.name().to_owned()),
+                Cell::Number(scale.eta_l2),
+                Cell::Number(scale.eta_grey_rms),
+                Cell::Number(scale.r),
+                Cell::Number(scale.r_se),
+                Cell::Number(scale.displacement_sq),
+                Cell::Number(scale.prediction_sq),
+                Cell::Count(scale.directions),
+                Cell::Flag(scale.reliable),
+            ]
+        }),
+    )
+}
+
+/// Lower quartile, median and upper quartile of the values that are not NaN, by linear interpolation
+/// between order statistics (definition 7 of Hyndman and Fan 1996, the default of NumPy and R);
+/// `None` where there are none.
+pub fn quartiles(values: impl IntoIterator<Item = f64>) -> Option<[f64; 3]> {
+    let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some([0.25, 0.5, 0.75].map(|share| {
+        let place = share * last as f64;
+        let (below, above) = (
+            sorted[place.floor() as usize],
+            sorted[place.ceil() as usize],
+        );
+        // Equal neighbours are returned as they are: interpolation would make ∞ − ∞ of infinities.
+        if below == above {
+            below
+        } else {
+            below + place.fract() * (above - below)
+        }
+    }))
 }

@@ -1,0 +1,170 @@
+//! Text as SVG, and its width as the same engine will draw it.
+
+use std::fmt::Write as _;
+
+use resvg::usvg;
+
+use super::fonts;
+use super::label::{SCRIPT_SIZE, SUB_DROP, SUPER_RISE, Script, spans};
+
+/// What a point of text is fixed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A piece of text in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Text {
+    /// Marked-up label.
+    pub label: String,
+    /// Anchor on the baseline, in points from the page's upper left corner.
+    pub at: (f64, f64),
+    pub anchor: Anchor,
+    /// Type size in points.
+    pub size: f64,
+    pub bold: bool,
+    /// Reads upward instead of to the right.
+    pub upright: bool,
+    pub rgb: [u8; 3],
+    /// Has a white rim that separates it from what is drawn below.
+    pub rim: bool,
+    /// What it is, for readers of the file: `tick`, `title`, `legend`, `guide`, `letter`, `note`.
+    pub role: &'static str,
+}
+
+impl Text {
+    /// The element.
+    pub fn to_svg(&self) -> String {
+        let (x, y) = self.at;
+        let place = if self.upright {
+            format!(
+                r#"transform="translate({} {}) rotate(-90)""#,
+                number(x),
+                number(y)
+            )
+        } else {
+            format!(r#"x="{}" y="{}""#, number(x), number(y))
+        };
+        let anchor = match self.anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let weight = if self.bold {
+            r#" font-weight="700""#
+        } else {
+            ""
+        };
+        let rim = if self.rim {
+            r##" stroke="#ffffff" stroke-width="2.4" stroke-linejoin="round" paint-order="stroke""##
+        } else {
+            ""
+        };
+        format!(
+            r#"<text class="{}" {place} font-size="{}"{weight} text-anchor="{anchor}" fill="{}"{rim}>{}</text>"#,
+            self.role,
+            number(self.size),
+            hex(self.rgb),
+            tspans(&self.label, self.size),
+        )
+    }
+}
+
+/// Label as character data and `tspan` elements; `dy` is understood by every reader, `baseline-shift`
+/// is not.
+fn tspans(label: &str, size: f64) -> String {
+    let mut svg = String::new();
+    let mut level = 0.0;
+    for span in spans(label) {
+        let (wanted, scale) = match span.script {
+            Script::Base => (0.0, 1.0),
+            Script::Sub => (SUB_DROP * size, SCRIPT_SIZE),
+            Script::Super => (-SUPER_RISE * size, SCRIPT_SIZE),
+        };
+        let text = escape(&span.text);
+        if scale == 1.0 && level == 0.0 {
+            svg.push_str(&text);
+        } else {
+            let shift = number(wanted - level);
+            let size = number(scale * size);
+            write!(
+                svg,
+                r#"<tspan dy="{shift}" font-size="{size}">{text}</tspan>"#
+            )
+            .expect("writing to a string cannot fail");
+        }
+        level = wanted;
+    }
+    svg
+}
+
+/// Width of `label` at `size` points.
+pub(crate) fn width(label: &str, size: f64, bold: bool) -> f64 {
+    let text = Text {
+        label: label.to_owned(),
+        at: (0.0, 0.0),
+        anchor: Anchor::Start,
+        size,
+        bold,
+        upright: false,
+        rgb: [0; 3],
+        rim: false,
+        role: "measured",
+    };
+    let svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1" font-family="{}">{}</svg>"#,
+        fonts::FAMILY,
+        text.to_svg()
+    );
+    let Ok(tree) = usvg::Tree::from_str(&svg, &options()) else {
+        return 0.0;
+    };
+    // Text without a visible character has no node.
+    tree.root()
+        .children()
+        .first()
+        .map_or(0.0, |node| f64::from(node.bounding_box().right().max(0.0)))
+}
+
+/// Options under which all drawing is read: the bundled fonts only.
+pub(crate) fn options() -> usvg::Options<'static> {
+    usvg::Options {
+        fontdb: fonts::database(),
+        font_family: fonts::FAMILY.to_owned(),
+        ..usvg::Options::default()
+    }
+}
+
+/// A coordinate in SVG, to a thousandth of a point.
+pub(crate) fn number(value: f64) -> String {
+    let rounded = (value * 1000.0).round() / 1000.0;
+    // No negative zero.
+    (rounded + 0.0).to_string()
+}
+
+/// Colour in SVG.
+pub(crate) fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Character data of XML; characters that XML forbids become the replacement character.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' | '\n' | '\r' => escaped.push(' '),
+            control if control.is_control() || matches!(control, '\u{FFFE}' | '\u{FFFF}') => {
+                escaped.push('\u{FFFD}');
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

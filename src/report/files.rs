@@ -1,0 +1,121 @@
+//! Files: whole or not at all.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{Export, ExportFormat, FigureOptions, csv, figure, sidecar};
+use crate::figure::{png, svg};
+use crate::{Error, ErrorKind, Result};
+
+/// Writes the files of an export and returns their paths, in the order of its formats.
+///
+/// Everything is first written beside its place and renamed when all of it is complete, so a failure
+/// leaves no partial file and a reader never sees one; files of the same name are replaced.
+///
+/// # Errors
+/// [`ErrorKind::Request`] where there are no runs or the stem is not a file name;
+/// [`ErrorKind::Output`] where the folder or a file in it cannot be written.
+pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
+    let Export {
+        folder,
+        stem,
+        formats,
+        runs,
+    } = export;
+    if runs.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Request,
+            "nothing to export",
+            "no profile has been computed yet",
+            "Wait until a curve is there",
+        ));
+    }
+    if Path::new(stem).file_name() != Some(stem.as_ref()) {
+        return Err(Error::new(
+            ErrorKind::Request,
+            format!("cannot name files “{stem}”"),
+            "it is not a plain file name",
+            "Choose a name without folders",
+        ));
+    }
+    let contents: Vec<Vec<u8>> = formats
+        .iter()
+        .map(|&format| content(export, format))
+        .collect::<Result<_>>()?;
+    fs::create_dir_all(folder).map_err(|error| {
+        let why = if folder.is_file() {
+            "a file has this name".to_owned()
+        } else {
+            reason(&error)
+        };
+        unwritable("make the folder", folder, why)
+    })?;
+    let paths: Vec<PathBuf> = formats
+        .iter()
+        .map(|format| folder.join(format!("{stem}.{}", format.extension())))
+        .collect();
+    let written: Vec<NamedTempFile> = contents
+        .iter()
+        .zip(&paths)
+        .map(|(content, path)| {
+            write_beside(folder, content).map_err(|error| unwritable("write", path, reason(&error)))
+        })
+        .collect::<Result<_>>()?;
+    for (file, path) in written.into_iter().zip(&paths) {
+        file.persist(path).map_err(|failure| {
+            let why = if path.is_dir() {
+                "a folder has this name".to_owned()
+            } else {
+                reason(&failure.error)
+            };
+            unwritable("write", path, why)
+        })?;
+    }
+    Ok(paths)
+}
+
+fn content(export: &Export, format: ExportFormat) -> Result<Vec<u8>> {
+    let drawing = || svg::render(&figure(&export.runs, &FigureOptions::default()));
+    match format {
+        ExportFormat::Csv => Ok(csv(&export.runs)?.into_bytes()),
+        ExportFormat::Json => Ok(format!("{:#}\n", sidecar(&export.runs)).into_bytes()),
+        ExportFormat::Svg => Ok(svg::outlined(&drawing())?.into_bytes()),
+        ExportFormat::Png => png::render(&drawing(), png::DEFAULT_DPI),
+    }
+}
+
+/// A complete file in `folder` that vanishes unless it is renamed.
+fn write_beside(folder: &Path, content: &[u8]) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".etascope-");
+    // Readable as any new file is, not by the owner alone as temporary files are.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// What an input/output error means here.
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "writing there is not permitted".to_owned(),
+        std::io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        std::io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        std::io::ErrorKind::NotADirectory => "a file stands where a folder is named".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn unwritable(action: &str, path: &Path, why: String) -> Error {
+    Error::new(
+        ErrorKind::Output,
+        format!("cannot {action} “{}”", path.display()),
+        why,
+        "Choose another folder",
+    )
+}
