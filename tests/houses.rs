@@ -28,10 +28,9 @@ const LIBRARIES: [(&[&str], &[&str]); 4] = [
         &[
             "burn",
             "burn_store",
-            "burn_flex",
-            "burn_wgpu",
-            "burn_autodiff",
             "cubecl",
+            "cubecl_environment",
+            "cubecl_runtime",
         ],
         &["device", "encoders", "geometry"],
     ),

@@ -1,7 +1,9 @@
 //! `etascope profile`: photographs through the worker, then one table, sidecar and figure of all.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -47,11 +49,14 @@ struct Session {
     /// Finished profiles, in the order of the arguments.
     runs: Vec<Arc<ProfileRun>>,
     failures: Vec<Error>,
+    /// When the program started, until the first curve is there.
+    waiting_since: Cell<Option<Instant>>,
 }
 
 impl Session {
     /// Starts the worker and waits for its device.
     fn start(job: &ProfileJob, quiet: bool) -> Result<Self> {
+        let waiting_since = Cell::new(Some(Instant::now()));
         let worker = Worker::spawn(job.device.clone(), || {})?;
         let bar = progress_bar(job, quiet);
         let session = Self {
@@ -59,6 +64,7 @@ impl Session {
             bar,
             runs: Vec::new(),
             failures: Vec::new(),
+            waiting_since,
         };
         session.wait(Lane::Device, |_| {})?;
         Ok(session)
@@ -101,7 +107,12 @@ impl Session {
         let mut runs: Vec<Option<Arc<ProfileRun>>> = vec![None; recipes.len()];
         let command = Command::Profile(recipes.to_vec());
         self.ask(command, Lane::Profile, |event| match event {
-            Event::ProfileUpdated { index, run, .. } => runs[index] = Some(run),
+            Event::ProfileUpdated { index, run, .. } => {
+                if let Some(start) = self.waiting_since.take() {
+                    log::info!("first curve after {:.3} s", start.elapsed().as_secs_f64());
+                }
+                runs[index] = Some(run);
+            }
             Event::Progress { progress, .. } => {
                 self.bar
                     .set_position(done + (f64::from(progress.fraction) * STEPS as f64) as u64);
