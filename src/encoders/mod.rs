@@ -2,12 +2,20 @@
 
 pub mod efficientnet_lite;
 pub mod layers;
+pub mod linear;
 pub mod registry;
 pub mod squeezenet;
 pub mod value;
 pub mod weights;
 
+use std::ops::ControlFlow;
+
+use burn::tensor::{Tensor, TensorCreationOptions, TensorData};
 use serde::{Deserialize, Serialize};
+
+use crate::images::{ChannelOrder, Preprocessing};
+use crate::{Error, ErrorKind, Result};
+use value::Value;
 
 /// Which output of an encoder is taken as the feature Φ(x).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,5 +61,101 @@ pub struct EncoderSpec {
     /// Stages in the order of execution.
     pub stages: Vec<StageSpec>,
     /// The checkpoint's own input recipe.
-    pub preprocessing: crate::images::Preprocessing,
+    pub preprocessing: Preprocessing,
+}
+
+impl EncoderSpec {
+    /// Length of a readout's feature: of the flattened map for a stage.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    pub fn readout_len(&self, readout: &Readout) -> Result<usize> {
+        Ok(self.readout_shape(readout)?.iter().product())
+    }
+
+    /// Channels, rows and columns of a readout's feature; vectors have one row and one column.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    pub fn readout_shape(&self, readout: &Readout) -> Result<[usize; 3]> {
+        match readout {
+            Readout::Pooled => Ok([self.pooled_len, 1, 1]),
+            Readout::Logits => Ok([self.logits_len, 1, 1]),
+            Readout::Stage(index) => {
+                self.stages.get(*index).map(|stage| stage.shape).ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::Request,
+                        format!("cannot read stage {index} of {}", self.title),
+                        format!("it has {} stages, counted from 0", self.stages.len()),
+                        "Choose one of them, the pooled feature or the logits",
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// Called with each exposed value in the order of execution; breaks to leave the rest out.
+pub type Visitor<'a> = dyn FnMut(Readout, &Value) -> ControlFlow<()> + 'a;
+
+/// An architecture with its weights.
+pub trait Encoder: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> &EncoderSpec;
+
+    /// Runs the network on inputs in its own space (batch, channel, row, column), normalised and in
+    /// the network's channel order, and shows the stages, the pooled feature and the logits.
+    fn visit(&self, x: Value, visitor: &mut Visitor<'_>) -> ControlFlow<()>;
+
+    /// The readout for inputs in the network's own space; nothing beyond it is computed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    fn forward_normalised(&self, x: Value, readout: &Readout) -> Result<Value> {
+        self.spec().readout_shape(readout)?;
+        let mut found = None;
+        let _ = self.visit(x, &mut |place, value| {
+            if place != *readout {
+                return ControlFlow::Continue(());
+            }
+            found = Some(value.clone());
+            ControlFlow::Break(())
+        });
+        Ok(found.expect("an encoder shows every stage of its spec, the pooled feature and the logits"))
+    }
+
+    /// The readout for RGB pixels in [0, 1], (batch, 3, row, column). Values beyond [0, 1] are not
+    /// clipped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    fn forward(&self, pixels: Value, readout: &Readout) -> Result<Value> {
+        self.forward_normalised(self.normalised(pixels), readout)
+    }
+
+    /// RGB pixels in [0, 1] brought into the network's own space: channel order, mean, standard
+    /// deviation.
+    fn normalised(&self, pixels: Value) -> Value {
+        normalised(pixels, &self.spec().preprocessing)
+    }
+}
+
+fn normalised(pixels: Value, recipe: &Preprocessing) -> Value {
+    let pixels = match recipe.channels {
+        ChannelOrder::Rgb => pixels,
+        ChannelOrder::Bgr => pixels.reverse_channels(),
+    };
+    let (device, dtype) = (pixels.primal().device(), pixels.primal().dtype());
+    let per_channel = |values: [f64; 3]| {
+        let options = TensorCreationOptions::from((&device, dtype));
+        Tensor::from_data(TensorData::new(values.to_vec(), [1, 3, 1, 1]), options)
+    };
+    let [mean, std] = [recipe.mean, recipe.std].map(|values| values.map(f64::from));
+    let scale = std.map(|std| 1.0 / std);
+    let shift = [0, 1, 2].map(|channel| -mean[channel] * scale[channel]);
+    pixels.scale_shift(per_channel(scale), per_channel(shift))
 }

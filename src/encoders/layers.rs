@@ -1,0 +1,334 @@
+//! Frozen layers: plain tensors with the arithmetic of a layer, forward and transposed.
+//!
+//! A frozen encoder trains nothing, so its layers are not burn modules. BatchNorm is folded into the
+//! convolution before it, in f64, when the layer is loaded.
+
+use burn::tensor::module;
+use burn::tensor::ops::{ConvOptions, ConvTransposeOptions};
+use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
+
+use super::weights::{Init, Parameter, Weights};
+use crate::Result;
+
+/// Where an encoder's tensors live and in which floating-point format.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// The compute device.
+    pub device: Device,
+    /// f32 for use, f64 for reference values on the CPU.
+    pub dtype: FloatDType,
+}
+
+impl Placement {
+    /// Single precision on `device`.
+    pub fn f32(device: &Device) -> Self {
+        Self { device: device.clone(), dtype: FloatDType::F32 }
+    }
+
+    /// Double precision on `device`; only the CPU offers it everywhere.
+    pub fn f64(device: &Device) -> Self {
+        Self { device: device.clone(), dtype: FloatDType::F64 }
+    }
+
+    /// Options for the creation of a tensor here.
+    pub fn options(&self) -> TensorCreationOptions {
+        TensorCreationOptions::new(self.device.clone()).with_dtype(self.dtype.into())
+    }
+
+    /// A tensor of `shape` holding `values`, row after row.
+    pub fn tensor<const D: usize>(&self, values: Vec<f64>, shape: [usize; D]) -> Tensor<D> {
+        Tensor::from_data(TensorData::new(values, shape), self.options())
+    }
+}
+
+/// Zeros around a convolution's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// The same number on every side.
+    Symmetric(usize),
+    /// TensorFlow's `SAME`: the output side is ⌈input / stride⌉; an odd number of zeros puts the
+    /// extra one below and to the right.
+    Same,
+}
+
+impl Padding {
+    /// Zeros before and after an input of length `input`.
+    pub fn around(self, input: usize, kernel: usize, stride: usize) -> (usize, usize) {
+        match self {
+            Self::Symmetric(zeros) => (zeros, zeros),
+            Self::Same => {
+                let output = input.div_ceil(stride);
+                let total = ((output - 1) * stride + kernel).saturating_sub(input);
+                (total / 2, total - total / 2)
+            }
+        }
+    }
+}
+
+/// Shape of a two-dimensional convolution with square kernel and stride.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvConfig {
+    /// Input channels.
+    pub inputs: usize,
+    /// Output channels.
+    pub outputs: usize,
+    /// Side of the kernel.
+    pub kernel: usize,
+    /// Step in both directions.
+    pub stride: usize,
+    /// Zeros around the input.
+    pub padding: Padding,
+    /// 1, or `inputs` for a depthwise convolution.
+    pub groups: usize,
+}
+
+impl ConvConfig {
+    /// A 1×1 convolution.
+    pub fn pointwise(inputs: usize, outputs: usize) -> Self {
+        let padding = Padding::Symmetric(0);
+        Self { inputs, outputs, kernel: 1, stride: 1, padding, groups: 1 }
+    }
+
+    /// Shape of the weight: output channels, input channels of a group, kernel rows and columns.
+    pub fn weight_shape(&self) -> [usize; 4] {
+        [self.outputs, self.inputs / self.groups, self.kernel, self.kernel]
+    }
+
+    /// Number of weights that meet in one output value.
+    pub fn fan_in(&self) -> usize {
+        self.inputs / self.groups * self.kernel * self.kernel
+    }
+
+    /// Side of the output for an input of side `input`.
+    pub fn output_side(&self, input: usize) -> usize {
+        let (before, after) = self.padding.around(input, self.kernel, self.stride);
+        (input + before + after - self.kernel) / self.stride + 1
+    }
+}
+
+/// A convolution with bias.
+#[derive(Clone, Debug)]
+pub struct Conv2d {
+    config: ConvConfig,
+    weight: Tensor<4>,
+    bias: Tensor<1>,
+}
+
+impl Conv2d {
+    /// A convolution with parameters `{key}.weight` and `{key}.bias`.
+    pub fn load(weights: &mut Weights, key: &str, config: ConvConfig, at: &Placement) -> Result<Self> {
+        let weight = weights.take(&format!("{key}.weight"))?;
+        let bias = weights.take(&format!("{key}.bias"))?;
+        Ok(Self::new(config, weight, bias, at))
+    }
+
+    /// A convolution with parameter `{key}.weight` and no bias, followed by the BatchNorm `norm`,
+    /// folded into it: `w ← w·γ/√(σ²+ε)`, `b = β − μ·γ/√(σ²+ε)`.
+    pub fn load_with_norm(
+        weights: &mut Weights,
+        key: &str,
+        config: ConvConfig,
+        norm: &BatchNorm,
+        at: &Placement,
+    ) -> Result<Self> {
+        let mut weight = weights.take(&format!("{key}.weight"))?;
+        let (scale, shift) = norm.load(weights)?;
+        for (row, factor) in weight.chunks_exact_mut(config.fan_in()).zip(&scale) {
+            row.iter_mut().for_each(|w| *w *= factor);
+        }
+        Ok(Self::new(config, weight, shift, at))
+    }
+
+    fn new(config: ConvConfig, weight: Vec<f64>, bias: Vec<f64>, at: &Placement) -> Self {
+        Self {
+            weight: at.tensor(weight, config.weight_shape()),
+            bias: at.tensor(bias, [config.outputs]),
+            config,
+        }
+    }
+
+    /// The weight, see [`ConvConfig::weight_shape`].
+    pub fn weight(&self) -> &Tensor<4> {
+        &self.weight
+    }
+
+    /// Stride, padding and groups for an input of these rows and columns.
+    pub fn options(&self, [rows, cols]: [usize; 2]) -> ConvOptions<2> {
+        let ConvConfig { kernel, stride, padding, groups, .. } = self.config;
+        let padding = [rows, cols].map(|side| padding.around(side, kernel, stride));
+        ConvOptions::new_with_padding([stride; 2], padding, [1; 2], groups)
+    }
+
+    /// The layer's output, (batch, channel, row, column) as its input.
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let [_, _, rows, cols] = x.dims();
+        let options = self.options([rows, cols]);
+        conv2d(x, &self.weight, Some(&self.bias), &options)
+    }
+}
+
+/// Shape and names of a BatchNorm in inference.
+#[derive(Clone, Debug)]
+pub struct BatchNorm {
+    /// Prefix of its four tensors.
+    pub key: String,
+    /// Channels.
+    pub channels: usize,
+    /// Added to the variance.
+    pub epsilon: f64,
+}
+
+impl BatchNorm {
+    /// The four tensors, initialised to the identity.
+    pub fn parameters(&self) -> [Parameter; 4] {
+        let of = |name: &str, value: f64, trained: bool| Parameter {
+            name: format!("{}.{name}", self.key),
+            shape: vec![self.channels],
+            init: Init::Constant(value),
+            trained,
+        };
+        [
+            of("weight", 1.0, true),
+            of("bias", 0.0, true),
+            of("running_mean", 0.0, false),
+            of("running_var", 1.0, false),
+        ]
+    }
+
+    /// Scale and shift per channel that it amounts to.
+    fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
+        let [gamma, beta, mean, variance] =
+            ["weight", "bias", "running_mean", "running_var"].map(|name| format!("{}.{name}", self.key));
+        let variance = weights.take(&variance)?;
+        let scale: Vec<f64> = weights
+            .take(&gamma)?
+            .iter()
+            .zip(&variance)
+            .map(|(gamma, variance)| gamma / (variance + self.epsilon).sqrt())
+            .collect();
+        let mean = weights.take(&mean)?;
+        let shift = weights
+            .take(&beta)?
+            .iter()
+            .zip(mean.iter().zip(&scale))
+            .map(|(beta, (mean, scale))| beta - mean * scale)
+            .collect();
+        Ok((scale, shift))
+    }
+}
+
+/// An affine map of vectors.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    /// (inputs, outputs).
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+}
+
+impl Linear {
+    /// A map with parameters `{key}.weight` (outputs × inputs) and `{key}.bias`.
+    pub fn load(
+        weights: &mut Weights,
+        key: &str,
+        [inputs, outputs]: [usize; 2],
+        at: &Placement,
+    ) -> Result<Self> {
+        let weight = at.tensor(weights.take(&format!("{key}.weight"))?, [outputs, inputs]);
+        let bias = at.tensor(weights.take(&format!("{key}.bias"))?, [outputs]);
+        Ok(Self { weight: weight.transpose(), bias })
+    }
+
+    /// The weight, (inputs, outputs).
+    pub fn weight(&self) -> &Tensor<2> {
+        &self.weight
+    }
+
+    /// The layer's output (batch, outputs, 1, 1) for an input (batch, inputs, 1, 1).
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let outputs = self.bias.dims()[0];
+        matrix(x, &self.weight) + self.bias.clone().reshape([1, outputs, 1, 1])
+    }
+}
+
+/// Vectors (batch, inputs, 1, 1) times a matrix (inputs, outputs).
+pub fn matrix(x: Tensor<4>, weight: &Tensor<2>) -> Tensor<4> {
+    let ([batch, inputs, _, _], [_, outputs]) = (x.dims(), weight.dims());
+    x.reshape([batch, inputs]).matmul(weight.clone()).reshape([batch, outputs, 1, 1])
+}
+
+/// A convolution; `bias` is left out for tangents.
+pub fn conv2d(
+    x: Tensor<4>,
+    weight: &Tensor<4>,
+    bias: Option<&Tensor<1>>,
+    options: &ConvOptions<2>,
+) -> Tensor<4> {
+    let [outputs, inputs_of_group, ..] = weight.dims();
+    if inputs_of_group == 1 && outputs == options.groups {
+        depthwise_conv2d(x, weight, bias, options.stride, options.padding)
+    } else {
+        module::conv2d(x, weight.clone(), bias.cloned(), options.clone())
+    }
+}
+
+/// A depthwise convolution: one kernel a channel. `padding` holds zeros before and after, rows then
+/// columns.
+pub fn depthwise_conv2d(
+    x: Tensor<4>,
+    weight: &Tensor<4>,
+    bias: Option<&Tensor<1>>,
+    stride: [usize; 2],
+    padding: [(usize, usize); 2],
+) -> Tensor<4> {
+    let groups = weight.dims()[0];
+    let options = ConvOptions::new_with_padding(stride, padding, [1; 2], groups);
+    module::conv2d(x, weight.clone(), bias.cloned(), options)
+}
+
+/// The transpose of [`conv2d`] without bias: from cotangents of its output to cotangents of its
+/// input, which has `input` rows and columns.
+pub fn conv2d_transposed(
+    cotangent: Tensor<4>,
+    weight: &Tensor<4>,
+    options: &ConvOptions<2>,
+    input: [usize; 2],
+) -> Tensor<4> {
+    let [_, _, rows, cols] = weight.dims();
+    let kernel = [rows, cols];
+    let inside = (0..2).all(|i| {
+        let (before, after) = options.padding[i];
+        before < kernel[i] && after < kernel[i]
+    });
+    if options.stride == [1, 1] && inside {
+        // Again a convolution: by the mirrored kernel with inputs and outputs exchanged.
+        let padding = [0, 1].map(|i| {
+            let (before, after) = options.padding[i];
+            (kernel[i] - 1 - before, kernel[i] - 1 - after)
+        });
+        let options = ConvOptions::new_with_padding([1; 2], padding, [1; 2], options.groups);
+        return conv2d(cotangent, &mirrored(weight, options.groups), None, &options);
+    }
+    let [_, _, rows, cols] = cotangent.dims();
+    let output = [rows, cols];
+    // What the strided windows leave over at the end of the padded input.
+    let rest = [0, 1].map(|i| {
+        let (before, after) = options.padding[i];
+        input[i] + before + after - ((output[i] - 1) * options.stride[i] + kernel[i])
+    });
+    let transposed =
+        ConvTransposeOptions::new(options.stride, [0; 2], rest, [1; 2], options.groups);
+    let padded = module::conv_transpose2d(cotangent, weight.clone(), None, transposed);
+    let [(top, _), (left, _)] = options.padding;
+    padded.narrow(2, top, input[0]).narrow(3, left, input[1])
+}
+
+/// The kernel turned by 180° with input and output channels of each group exchanged.
+fn mirrored(weight: &Tensor<4>, groups: usize) -> Tensor<4> {
+    let [outputs, inputs, rows, cols] = weight.dims();
+    let exchanged = weight
+        .clone()
+        .reshape([groups, outputs / groups, inputs, rows, cols])
+        .swap_dims(1, 2)
+        .reshape([groups * inputs, outputs / groups, rows, cols]);
+    if rows * cols == 1 { exchanged } else { exchanged.flip([2, 3]) }
+}

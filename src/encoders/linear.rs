@@ -1,0 +1,219 @@
+//! The derivative of an encoder at one input, as a sequence of linear maps.
+//!
+//! A forward pass over a traced [`super::value::Value`] leaves here what each of its operations is to
+//! first order. Replayed forwards the sequence gives J·t, replayed backwards and transposed Jᵀ·v, for
+//! many tangents or cotangents at once and each at about the cost of one forward pass: the pass at
+//! the input itself is not repeated.
+
+use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
+use burn::tensor::{Int, Tensor};
+
+use super::layers;
+
+/// One linear map between activations (batch, channel, row, column).
+#[derive(Clone, Debug)]
+pub enum LinearOp {
+    /// A convolution without bias.
+    Convolution {
+        /// Output channels, input channels of a group, kernel rows and columns.
+        weight: Tensor<4>,
+        /// Stride, padding and groups.
+        options: ConvOptions<2>,
+        /// Rows and columns of the input.
+        input: [usize; 2],
+    },
+    /// Multiplication by factors that broadcast over the batch: the 0 and 1 of a ReLU, or a scale.
+    Diagonal(Tensor<4>),
+    /// Selection of each window's largest position.
+    Selection {
+        /// Position of the largest value in its channel's plane, (1, channel, outputs).
+        winners: Tensor<3, Int>,
+        /// Rows and columns of the input.
+        input: [usize; 2],
+        /// Rows and columns of the output.
+        output: [usize; 2],
+    },
+    /// Mean over rows and columns.
+    SpatialMean {
+        /// Rows and columns of the input.
+        input: [usize; 2],
+    },
+    /// A matrix (inputs, outputs) applied to vectors (batch, inputs, 1, 1).
+    Matrix(Tensor<2>),
+    /// Reversal of the order of the channels.
+    ReverseChannels,
+}
+
+impl LinearOp {
+    /// The map applied to tangents.
+    pub fn apply(&self, t: Tensor<4>) -> Tensor<4> {
+        match self {
+            Self::Convolution { weight, options, .. } => layers::conv2d(t, weight, None, options),
+            Self::Diagonal(factors) => t * factors.clone(),
+            Self::Selection { winners, output, .. } => {
+                let [batch, channels, rows, cols] = t.dims();
+                let winners = winners.clone().expand([batch, channels, output[0] * output[1]]);
+                t.reshape([batch, channels, rows * cols])
+                    .gather(2, winners)
+                    .reshape([batch, channels, output[0], output[1]])
+            }
+            Self::SpatialMean { .. } => spatial_mean(t),
+            Self::Matrix(weight) => layers::matrix(t, weight),
+            Self::ReverseChannels => t.flip([1]),
+        }
+    }
+
+    /// The transposed map applied to cotangents.
+    pub fn transposed(&self, v: Tensor<4>) -> Tensor<4> {
+        match self {
+            Self::Convolution { weight, options, input } => {
+                layers::conv2d_transposed(v, weight, options, *input)
+            }
+            Self::Diagonal(factors) => v * factors.clone(),
+            Self::Selection { winners, input, output } => {
+                let [batch, channels, ..] = v.dims();
+                let outputs = output[0] * output[1];
+                let winners = winners.clone().expand([batch, channels, outputs]);
+                let inputs = [batch, channels, input[0] * input[1]];
+                Tensor::zeros(inputs, (&v.device(), v.dtype()))
+                    .scatter(2, winners, v.reshape([batch, channels, outputs]), IndexingUpdateOp::Add)
+                    .reshape([batch, channels, input[0], input[1]])
+            }
+            Self::SpatialMean { input } => {
+                let [batch, channels, ..] = v.dims();
+                (v / (input[0] * input[1]) as f64).expand([batch, channels, input[0], input[1]])
+            }
+            Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
+            Self::ReverseChannels => v.flip([1]),
+        }
+    }
+}
+
+/// Mean over rows and columns, (batch, channel, 1, 1).
+pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
+    let [batch, channels, rows, cols] = x.dims();
+    x.reshape([batch, channels, rows * cols]).mean_dim(2).reshape([batch, channels, 1, 1])
+}
+
+/// One step of the sequence. Step i computes activation i + 1 from earlier ones; activation 0 is the
+/// input.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A linear map of one activation.
+    Map(LinearOp, usize),
+    /// The sum of two activations.
+    Sum(usize, usize),
+    /// Channels of several activations one after another; activation and its channels.
+    Concat(Vec<(usize, usize)>),
+}
+
+impl Step {
+    fn sources(&self) -> Vec<usize> {
+        match self {
+            Self::Map(_, source) => vec![*source],
+            Self::Sum(a, b) => vec![*a, *b],
+            Self::Concat(parts) => parts.iter().map(|(source, _)| *source).collect(),
+        }
+    }
+}
+
+/// The Jacobian J of a traced computation at its input.
+#[derive(Clone, Debug)]
+pub struct Linearised {
+    steps: Vec<Step>,
+    /// How often each activation is used by later steps.
+    uses: Vec<usize>,
+}
+
+impl Linearised {
+    /// The Jacobian of the last step's result with respect to the input. Steps that do not lead to
+    /// the result are passed over.
+    pub(super) fn new(steps: Vec<Step>) -> Self {
+        let mut uses = vec![0; steps.len() + 1];
+        uses[steps.len()] = 1; // by the caller
+        for (i, step) in steps.iter().enumerate().rev() {
+            if uses[i + 1] > 0 {
+                step.sources().into_iter().for_each(|source| uses[source] += 1);
+            }
+        }
+        Self { steps, uses }
+    }
+
+    /// The steps that lead to the result, each with the activation that it computes.
+    fn live_steps(&self) -> impl DoubleEndedIterator<Item = (usize, &Step)> {
+        let steps = self.steps.iter().enumerate().map(|(i, step)| (i + 1, step));
+        steps.filter(|(target, _)| self.uses[*target] > 0)
+    }
+
+    /// J·t for a batch of tangents of the input's shape.
+    pub fn jvp(&self, tangents: Tensor<4>) -> Tensor<4> {
+        let mut live = Activations::new(self.uses.clone());
+        live.put(0, tangents);
+        for (target, step) in self.live_steps() {
+            let result = match step {
+                Step::Map(op, source) => op.apply(live.next_use(*source)),
+                Step::Sum(a, b) => live.next_use(*a) + live.next_use(*b),
+                Step::Concat(parts) => {
+                    Tensor::cat(parts.iter().map(|(source, _)| live.next_use(*source)).collect(), 1)
+                }
+            };
+            live.put(target, result);
+        }
+        live.next_use(self.steps.len())
+    }
+
+    /// Jᵀ·v for a batch of cotangents of the result's shape.
+    pub fn vjp(&self, cotangents: Tensor<4>) -> Tensor<4> {
+        let mut sums: Vec<Option<Tensor<4>>> = vec![None; self.steps.len() + 1];
+        sums[self.steps.len()] = Some(cotangents);
+        for (target, step) in self.live_steps().rev() {
+            let v = sums[target].take().expect("a live step's result was used by a later one");
+            let mut add = |source: usize, v: Tensor<4>| {
+                sums[source] = Some(match sums[source].take() {
+                    Some(sum) => sum + v,
+                    None => v,
+                });
+            };
+            match step {
+                Step::Map(op, source) => add(*source, op.transposed(v)),
+                Step::Sum(a, b) => {
+                    add(*a, v.clone());
+                    add(*b, v);
+                }
+                Step::Concat(parts) => {
+                    let mut start = 0;
+                    for (source, channels) in parts {
+                        add(*source, v.clone().narrow(1, start, *channels));
+                        start += channels;
+                    }
+                }
+            }
+        }
+        sums[0].take().expect("every computation starts at the input")
+    }
+}
+
+/// Activations that are still needed; each is given away, not copied, at its last use, so that an
+/// operation may reuse its memory.
+struct Activations {
+    remaining: Vec<usize>,
+    values: Vec<Option<Tensor<4>>>,
+}
+
+impl Activations {
+    fn new(uses: Vec<usize>) -> Self {
+        let values = vec![None; uses.len()];
+        Self { remaining: uses, values }
+    }
+
+    fn put(&mut self, index: usize, value: Tensor<4>) {
+        self.values[index] = Some(value);
+    }
+
+    fn next_use(&mut self, index: usize) -> Tensor<4> {
+        self.remaining[index] -= 1;
+        let value = &mut self.values[index];
+        let value = if self.remaining[index] == 0 { value.take() } else { value.clone() };
+        value.expect("an activation is computed before it is used")
+    }
+}

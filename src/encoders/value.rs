@@ -1,0 +1,172 @@
+//! An activation that may carry the derivative of everything before it.
+//!
+//! Encoders are written once, over [`Value`]. A plain value is a tensor. A traced value also records
+//! each operation's linear map at the point where it was computed (its derivative), so that one pass
+//! at a photograph gives exact products with the Jacobian and its transpose, see
+//! [`super::linear::Linearised`]. The rule of each operation stands beside the operation.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use burn::tensor::{FloatDType, Tensor, activation, module};
+use burn::tensor::ops::MaxPoolOptions;
+
+use super::layers::{Conv2d, Linear};
+use super::linear::{LinearOp, Linearised, Step, spatial_mean};
+
+/// An activation (batch, channel, row, column); vectors have one row and one column.
+#[derive(Clone, Debug)]
+pub struct Value {
+    primal: Tensor<4>,
+    trace: Option<Trace>,
+}
+
+/// Where a traced value stands in the record of its computation.
+#[derive(Clone, Debug)]
+struct Trace {
+    record: Rc<RefCell<Vec<Step>>>,
+    activation: usize,
+}
+
+impl Value {
+    /// An activation without derivative.
+    pub fn plain(primal: Tensor<4>) -> Self {
+        Self { primal, trace: None }
+    }
+
+    /// The input of a computation whose derivative is wanted; batch 1.
+    pub fn traced(primal: Tensor<4>) -> Self {
+        let trace = Trace { record: Rc::default(), activation: 0 };
+        Self { primal, trace: Some(trace) }
+    }
+
+    /// The activation itself.
+    pub fn primal(&self) -> &Tensor<4> {
+        &self.primal
+    }
+
+    /// The activation itself.
+    pub fn into_primal(self) -> Tensor<4> {
+        self.primal
+    }
+
+    /// The Jacobian of this value with respect to the traced input; `None` for a plain value.
+    pub fn linearised(&self) -> Option<Linearised> {
+        let trace = self.trace.as_ref()?;
+        let steps = trace.record.borrow()[..trace.activation].to_vec();
+        Some(Linearised::new(steps))
+    }
+
+    /// Rows and columns.
+    fn side(&self) -> [usize; 2] {
+        let [_, _, rows, cols] = self.primal.dims();
+        [rows, cols]
+    }
+
+    /// The value `primal` that comes from this one; its derivative is made only if traced.
+    fn map(trace: Option<Trace>, primal: Tensor<4>, op: impl FnOnce(&Tensor<4>) -> LinearOp) -> Self {
+        let trace = trace.map(|trace| {
+            let step = Step::Map(op(&primal), trace.activation);
+            trace.then(step)
+        });
+        Self { primal, trace }
+    }
+
+    /// A convolution with bias.
+    pub fn conv2d(self, conv: &Conv2d) -> Self {
+        let input = self.side();
+        Self::map(self.trace, conv.forward(self.primal), |_| LinearOp::Convolution {
+            weight: conv.weight().clone(),
+            options: conv.options(input),
+            input,
+        })
+    }
+
+    /// `max(x, 0)`; the derivative at 0 is 0.
+    pub fn relu(self) -> Self {
+        Self::map(self.trace, activation::relu(self.primal), |y| {
+            LinearOp::Diagonal(indicator(y.clone().greater_elem(0.0), y))
+        })
+    }
+
+    /// `min(max(x, 0), 6)`; the derivative at 0 and at 6 is 0.
+    pub fn relu6(self) -> Self {
+        Self::map(self.trace, self.primal.clamp(0.0, 6.0), |y| {
+            let inside = y.clone().greater_elem(0.0).bool_and(y.clone().lower_elem(6.0));
+            LinearOp::Diagonal(indicator(inside, y))
+        })
+    }
+
+    /// Maximum over square windows without padding; a last window that reaches beyond the edge
+    /// counts (ceil mode). The derivative follows the first of equal values.
+    pub fn max_pool(self, kernel: usize, stride: usize) -> Self {
+        let options = MaxPoolOptions::new([kernel; 2]).with_stride([stride; 2]).with_ceil_mode(true);
+        let input = self.side();
+        let Some(trace) = self.trace else {
+            return Self::plain(module::max_pool2d(self.primal, options));
+        };
+        let (primal, winners) = module::max_pool2d_with_indices(self.primal, options);
+        Self::map(Some(trace), primal, |y| {
+            let [batch, channels, rows, cols] = y.dims();
+            let winners = winners.reshape([batch, channels, rows * cols]);
+            LinearOp::Selection { winners, input, output: [rows, cols] }
+        })
+    }
+
+    /// Mean over rows and columns.
+    pub fn spatial_mean(self) -> Self {
+        let input = self.side();
+        Self::map(self.trace, spatial_mean(self.primal), |_| LinearOp::SpatialMean { input })
+    }
+
+    /// An affine map of vectors.
+    pub fn linear(self, linear: &Linear) -> Self {
+        Self::map(self.trace, linear.forward(self.primal), |_| {
+            LinearOp::Matrix(linear.weight().clone())
+        })
+    }
+
+    /// `scale·x + shift` with one scale and one shift a channel, (1, channel, 1, 1).
+    pub fn scale_shift(self, scale: Tensor<4>, shift: Tensor<4>) -> Self {
+        Self::map(self.trace, self.primal * scale.clone() + shift, |_| LinearOp::Diagonal(scale))
+    }
+
+    /// The channels in reverse order: RGB to BGR.
+    pub fn reverse_channels(self) -> Self {
+        Self::map(self.trace, self.primal.flip([1]), |_| LinearOp::ReverseChannels)
+    }
+
+    /// The sum of two values of one computation.
+    pub fn add(self, other: Self) -> Self {
+        let trace = self.trace.zip(other.trace).map(|(a, b)| {
+            let step = Step::Sum(a.activation, b.activation);
+            a.then(step)
+        });
+        Self { primal: self.primal + other.primal, trace }
+    }
+
+    /// The channels of two values of one computation, one after the other.
+    pub fn concat(self, other: Self) -> Self {
+        let channels = [self.primal.dims()[1], other.primal.dims()[1]];
+        let trace = self.trace.zip(other.trace).map(|(a, b)| {
+            let parts = vec![(a.activation, channels[0]), (b.activation, channels[1])];
+            a.then(Step::Concat(parts))
+        });
+        Self { primal: Tensor::cat(vec![self.primal, other.primal], 1), trace }
+    }
+}
+
+impl Trace {
+    fn then(self, step: Step) -> Self {
+        let mut record = self.record.borrow_mut();
+        record.push(step);
+        let activation = record.len();
+        drop(record);
+        Self { record: self.record, activation }
+    }
+}
+
+/// 1 where `mask` holds, else 0, in the format of `like`.
+fn indicator(mask: Tensor<4, burn::tensor::Bool>, like: &Tensor<4>) -> Tensor<4> {
+    like.zeros_like().mask_fill(mask, 1.0)
+}

@@ -1,0 +1,242 @@
+//! An encoder at a photograph, as a [`Field`].
+
+use std::sync::Arc;
+
+use burn::tensor::{FloatDType, Tensor, TensorData};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::field::{Field, Perturbation};
+use crate::encoders::linear::Linearised;
+use crate::encoders::registry::LoadedEncoder;
+use crate::encoders::value::Value;
+use crate::device::read;
+use crate::encoders::Readout;
+use crate::images::Prepared;
+use crate::{Error, ErrorKind, Result};
+
+/// Inputs in one pass. Throughput is flat from here on, since every layer already fills the device,
+/// while memory and the time until a cancel is heard grow in proportion.
+pub const BATCH: usize = 8;
+
+/// The readout of a loaded encoder around one photograph.
+///
+/// The derivative at the photograph is recorded once, at the first product with it; every product
+/// after that costs about one forward pass.
+pub struct EncoderField {
+    encoder: Arc<LoadedEncoder>,
+    readout: Readout,
+    /// The photograph in [0, 1], RGB: channel, row, column.
+    pixels: Arc<[f32]>,
+    /// Batch 1, 3 channels, rows, columns.
+    input_shape: [usize; 4],
+    /// Batch 1, channels, rows, columns.
+    output_shape: [usize; 4],
+    derivative: Option<Linearised>,
+}
+
+impl EncoderField {
+    /// The readout of `encoder` around a photograph prepared for it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where the encoder has no such stage or the photograph was prepared for
+    /// another input side; [`ErrorKind::Numeric`] where a pixel value is not finite.
+    pub fn new(encoder: Arc<LoadedEncoder>, readout: Readout, photo: &Prepared) -> Result<Self> {
+        let spec = encoder.spec();
+        let [channels, rows, cols] = spec.readout_shape(&readout)?;
+        let side = spec.side_px;
+        if photo.side_px != side || photo.pixels.len() != 3 * side * side {
+            return Err(Error::new(
+                ErrorKind::Request,
+                format!("cannot show the photograph to {}", spec.title),
+                format!("it was prepared at {} px, and the encoder reads {side} px", photo.side_px),
+                "Prepare it with this encoder's own recipe",
+            ));
+        }
+        require_finite("the photograph", photo.pixels.iter().map(|&value| f64::from(value)))?;
+        Ok(Self {
+            readout,
+            pixels: photo.pixels.clone(),
+            input_shape: [1, 3, side, side],
+            output_shape: [1, channels, rows, cols],
+            derivative: None,
+            encoder,
+        })
+    }
+
+    /// The encoder.
+    pub fn encoder(&self) -> &Arc<LoadedEncoder> {
+        &self.encoder
+    }
+
+    /// `batch` inputs one after another; `value(i, p)` is value p of input i.
+    fn inputs(&self, batch: usize, value: impl Fn(usize, usize) -> f64) -> Tensor<4> {
+        let len = self.input_len();
+        let values = (0..batch * len).map(|at| value(at / len, at % len)).collect();
+        self.tensor(values, self.input_shape, batch)
+    }
+
+    /// A batch of `values` with the shape of one item. Values are rounded to f32 on the host where
+    /// the encoder computes in f32.
+    fn tensor(&self, values: Vec<f64>, item: [usize; 4], batch: usize) -> Tensor<4> {
+        let placement = &self.encoder.placement;
+        let shape = [batch, item[1], item[2], item[3]];
+        let data = if placement.dtype == FloatDType::F64 {
+            TensorData::new(values, shape)
+        } else {
+            TensorData::new(values.into_iter().map(|v| v as f32).collect::<Vec<_>>(), shape)
+        };
+        Tensor::from_data(data, placement.options())
+    }
+
+    /// Φ of a batch of inputs, row after row.
+    fn evaluate(&self, inputs: Tensor<4>) -> Result<Vec<f64>> {
+        let features = self.encoder.encoder.forward(Value::plain(inputs), &self.readout)?;
+        read(features.into_primal())
+    }
+
+    /// What the feature is called in messages.
+    fn feature_name(&self) -> String {
+        let title = self.encoder.spec().title;
+        match &self.readout {
+            Readout::Pooled => format!("the pooled feature of {title}"),
+            Readout::Logits => format!("the logits of {title}"),
+            Readout::Stage(index) => {
+                format!("stage {} of {title}", self.encoder.spec().stages[*index].name)
+            }
+        }
+    }
+
+    /// Runs work on the device; its failures and panics become errors that name the feature.
+    fn on_device<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let device = self.encoder.device.clone();
+        let asked = format!("cannot compute {}", self.feature_name());
+        device.guard(&asked, || work(self))
+    }
+
+    /// A readout at the photograph with its derivative.
+    fn traced(&self, readout: &Readout) -> Result<Value> {
+        let x = self.inputs(1, |_, p| f64::from(self.pixels[p]));
+        self.encoder.encoder.forward(Value::traced(x), readout)
+    }
+
+    /// The derivative at the photograph, recorded at the first call.
+    fn derivative(&mut self) -> Result<&Linearised> {
+        let derivative = match self.derivative.take() {
+            Some(derivative) => derivative,
+            None => derivative_of(&self.traced(&self.readout)?),
+        };
+        Ok(self.derivative.insert(derivative))
+    }
+}
+
+impl Field for EncoderField {
+    fn input_len(&self) -> usize {
+        self.input_shape.iter().product()
+    }
+
+    fn output_len(&self) -> usize {
+        self.output_shape.iter().product()
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
+    }
+
+    fn features(&mut self, steps: &[Perturbation]) -> Result<Vec<f64>> {
+        let values = self.on_device(|field| {
+            let mut values = Vec::with_capacity(steps.len() * field.output_len());
+            for chunk in steps.chunks(BATCH) {
+                let inputs = field.inputs(chunk.len(), |i, p| {
+                    let Perturbation { direction, eta_l2 } = &chunk[i];
+                    f64::from(field.pixels[p]) + eta_l2 * f64::from(direction[p])
+                });
+                values.extend(field.evaluate(inputs)?);
+            }
+            Ok(values)
+        })?;
+        require_finite(&self.feature_name(), values.iter().copied())?;
+        Ok(values)
+    }
+
+    fn rounding_probe(&mut self, seed: u64) -> Result<Vec<f64>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let double = self.encoder.placement.dtype == FloatDType::F64;
+        let moved: Vec<f64> = self
+            .pixels
+            .iter()
+            .map(|&value| match (double, rng.next_u32() & 1 == 0) {
+                (false, true) => f64::from(value.next_up()),
+                (false, false) => f64::from(value.next_down()),
+                (true, true) => f64::from(value).next_up(),
+                (true, false) => f64::from(value).next_down(),
+            })
+            .collect();
+        // The moved photograph stands second in its batch, after the photograph itself.
+        let values = self.on_device(|field| {
+            let unmoved = |p: usize| f64::from(field.pixels[p]);
+            let inputs = field.inputs(2, |i, p| if i == 0 { unmoved(p) } else { moved[p] });
+            Ok(field.evaluate(inputs)?.split_off(field.output_len()))
+        })?;
+        require_finite(&self.feature_name(), values.iter().copied())?;
+        Ok(values)
+    }
+
+    fn jvp(&mut self, tangents: &[Arc<[f32]>]) -> Result<Vec<f64>> {
+        let values = self.on_device(|field| {
+            let mut values = Vec::with_capacity(tangents.len() * field.output_len());
+            for chunk in tangents.chunks(BATCH) {
+                let chunk = field.inputs(chunk.len(), |i, p| f64::from(chunk[i][p]));
+                values.extend(read(field.derivative()?.jvp(chunk))?);
+            }
+            Ok(values)
+        })?;
+        require_finite(&format!("a derivative of {}", self.feature_name()), values.iter().copied())?;
+        Ok(values)
+    }
+
+    fn vjp(&mut self, cotangents: &[f64]) -> Result<Vec<f64>> {
+        let row = self.output_len();
+        let values = self.on_device(|field| {
+            let mut values = Vec::with_capacity(cotangents.len() / row * field.input_len());
+            for chunk in cotangents.chunks(BATCH * row) {
+                let batch = chunk.len() / row;
+                let chunk = field.tensor(chunk.to_vec(), field.output_shape, batch);
+                values.extend(read(field.derivative()?.vjp(chunk))?);
+            }
+            Ok(values)
+        })?;
+        require_finite(&format!("a derivative of {}", self.feature_name()), values.iter().copied())?;
+        Ok(values)
+    }
+
+    fn top_logit_gradient(&mut self) -> Result<Vec<f64>> {
+        let values = self.on_device(|field| {
+            let logits = field.traced(&Readout::Logits)?;
+            let values = read(logits.primal().clone())?;
+            let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]));
+            let one_hot = (0..values.len()).map(|i| f64::from(u8::from(Some(i) == top))).collect();
+            let cotangent = field.tensor(one_hot, logits.primal().dims(), 1);
+            read(derivative_of(&logits).vjp(cotangent))
+        })?;
+        require_finite("the gradient of the largest logit", values.iter().copied())?;
+        Ok(values)
+    }
+}
+
+fn derivative_of(value: &Value) -> Linearised {
+    value.linearised().expect("a value computed from a traced input is traced")
+}
+
+fn require_finite(what: &str, mut values: impl Iterator<Item = f64>) -> Result<()> {
+    match values.position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(Error::new(
+            ErrorKind::Numeric,
+            format!("cannot use {what}"),
+            format!("its value {at} is not a finite number"),
+            "Use smaller perturbations, another photograph or another readout",
+        )),
+    }
+}

@@ -1,0 +1,386 @@
+//! The encoders compute what the originals compute: values, derivatives, classes.
+
+mod tiny;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor};
+use etascope::ErrorKind;
+use etascope::device::ComputeDevice;
+use etascope::encoders::layers::Placement;
+use etascope::encoders::registry::{self, LoadedEncoder};
+use etascope::encoders::value::Value;
+use etascope::encoders::{Encoder, Readout};
+use etascope::geometry::encoder_field::{BATCH, EncoderField};
+use etascope::geometry::{Field, Perturbation};
+use etascope::images::Prepared;
+use etascope::recipe::WeightsKind;
+use tiny::{BOTH, Fixture, Tiny, dot, norm, relative, values};
+
+/// f32 against values computed in f64: some fifty layers of rounding at 6e-8 each, which add up like a
+/// random walk or at worst in proportion, stay below this.
+const F32_BOUND: f64 = 2e-5;
+
+/// A derivative multiplies the rounding of its factors as well.
+const F32_DERIVATIVE_BOUND: f64 = 1e-4;
+
+/// f64 against f64 in another order of summation.
+const F64_BOUND: f64 = 1e-12;
+
+fn cpu_f32() -> Placement {
+    Placement::f32(&Device::flex())
+}
+
+fn cpu_f64() -> Placement {
+    Placement::f64(&Device::flex())
+}
+
+fn run(encoder: &dyn Encoder, x: Tensor<4>, readout: &Readout) -> Vec<f64> {
+    let value = encoder.forward_normalised(Value::plain(x), readout).expect("the readout exists");
+    values(value.into_primal())
+}
+
+fn readouts(fixture: &Fixture) -> Vec<(String, Readout)> {
+    let stages = fixture.stages().into_iter().enumerate();
+    let stages = stages.map(|(i, name)| (name.to_owned(), Readout::Stage(i)));
+    stages
+        .chain([("pooled".to_owned(), Readout::Pooled), ("logits".to_owned(), Readout::Logits)])
+        .collect()
+}
+
+#[test]
+fn every_stage_pooled_feature_and_logits_agree_with_the_original() {
+    for tiny in BOTH {
+        let (fixture, at) = (tiny.fixture(), cpu_f32());
+        let encoder = tiny.load(&at);
+        for (name, readout) in readouts(&fixture) {
+            let found = run(encoder.as_ref(), fixture.tensor("input", &at), &readout);
+            let error = relative(&found, fixture.get(&name));
+            assert!(error <= F32_BOUND, "{tiny:?} {name}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn stages_are_named_and_shaped_as_in_the_original() {
+    for tiny in BOTH {
+        let fixture = tiny.fixture();
+        let encoder = tiny.load(&cpu_f32());
+        let names = fixture.stages();
+        assert_eq!(names.len(), encoder.spec().stages.len());
+        for (i, (name, spec)) in names.iter().zip(&encoder.spec().stages).enumerate() {
+            assert_eq!(*name, format!("stage.{i}.{}", spec.name));
+            assert_eq!(fixture.shape(name)[1..], spec.shape);
+        }
+    }
+}
+
+#[test]
+fn double_precision_agrees_with_the_original_to_the_last_digits() {
+    for tiny in BOTH {
+        let (fixture, at) = (tiny.fixture(), cpu_f64());
+        let encoder = tiny.load(&at);
+        for (name, readout) in [("f64.pooled", Readout::Pooled), ("f64.logits", Readout::Logits)] {
+            let found = run(encoder.as_ref(), fixture.tensor("input", &at), &readout);
+            let error = relative(&found, fixture.get(name));
+            assert!(error <= F64_BOUND, "{tiny:?} {name}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn jacobian_products_agree_with_the_originals_differentiation() {
+    for tiny in BOTH {
+        let fixture = tiny.fixture();
+        for (at, bound) in [(cpu_f32(), F32_DERIVATIVE_BOUND), (cpu_f64(), F64_BOUND)] {
+            let encoder = tiny.load(&at);
+            let derivative = |readout: &Readout| {
+                let x = Value::traced(fixture.tensor("input", &at));
+                let y = encoder.forward_normalised(x, readout).expect("the readout exists");
+                y.linearised().expect("the value is traced")
+            };
+            let pooled = derivative(&Readout::Pooled);
+            let forward = values(pooled.jvp(fixture.tensor("direction", &at)));
+            let back = values(pooled.vjp(fixture.tensor("cotangent.pooled", &at)));
+            let logits = values(derivative(&Readout::Logits).jvp(fixture.tensor("direction", &at)));
+            let reference = if bound == F64_BOUND { "f64.jvp.pooled" } else { "jvp.pooled" };
+            for (what, found, expected, bound) in [
+                ("Ju", forward, reference, bound),
+                ("Jᵀv", back, "f64.vjp.pooled", bound),
+                // The fixture holds the logits' derivative in f32 only.
+                ("Ju of the logits", logits, "jvp.logits", bound.max(1e-6)),
+            ] {
+                let error = relative(&found, fixture.get(expected));
+                assert!(error <= bound, "{tiny:?} {what} at {:?}: {error:e}", at.dtype);
+            }
+        }
+    }
+}
+
+#[test]
+fn forward_and_transposed_products_are_adjoint_at_every_stage() {
+    for tiny in BOTH {
+        let (fixture, at) = (tiny.fixture(), cpu_f64());
+        let encoder = tiny.load(&at);
+        for (name, readout) in readouts(&fixture) {
+            let x = Value::traced(fixture.tensor("input", &at));
+            let y = encoder.forward_normalised(x, &readout).expect("the readout exists");
+            let derivative = y.linearised().expect("the value is traced");
+            // Three of each at once: products of a batch are those of its members.
+            let u = spread(&fixture.tensor("direction", &at), 3);
+            let v = spread(&y.into_primal(), 3);
+            let (ju, jtv) = (derivative.jvp(u.clone()), derivative.vjp(v.clone()));
+            for i in 0..3 {
+                let at = |t: &Tensor<4>| values(t.clone().narrow(0, i, 1));
+                let (a, b) = (dot(&at(&v), &at(&ju)), dot(&at(&jtv), &at(&u)));
+                let scale = norm(&at(&v)) * norm(&at(&ju));
+                assert!((a - b).abs() <= F64_BOUND * scale, "{tiny:?} {name}: {a} and {b}");
+            }
+        }
+    }
+}
+
+/// A batch of different tensors made from one by shifting its last axes.
+fn spread(tensor: &Tensor<4>, count: usize) -> Tensor<4> {
+    let [_, channels, rows, cols] = tensor.dims();
+    let len = channels * rows * cols;
+    let flat = values(tensor.clone());
+    let shifted: Vec<f64> = (0..count)
+        .flat_map(|i| {
+            let flat = &flat;
+            (0..len).map(move |p| flat[(p + 7 * i) % len] * (1.0 + i as f64))
+        })
+        .collect();
+    cpu_f64().tensor(shifted, [count, channels, rows, cols])
+}
+
+#[test]
+fn transposed_products_agree_with_reverse_mode_differentiation() {
+    for tiny in BOTH {
+        let (fixture, at) = (tiny.fixture(), cpu_f64());
+        let encoder = tiny.load(&at);
+        let v = fixture.tensor("cotangent.pooled", &at);
+        let x = fixture.tensor("input", &at).autodiff().require_grad();
+        let y = encoder.forward_normalised(Value::plain(x.clone()), &Readout::Pooled);
+        let loss = (y.expect("the readout exists").into_primal() * v.autodiff()).sum();
+        let gradient = x.grad(&loss.backward()).expect("the input is tracked");
+        let error = relative(&values(gradient), fixture.get("f64.vjp.pooled"));
+        assert!(error <= F64_BOUND, "{tiny:?}: {error:e}");
+    }
+}
+
+#[test]
+fn displacement_over_prediction_agrees_with_the_original_along_a_direction() {
+    for tiny in BOTH {
+        let (fixture, at) = (tiny.fixture(), cpu_f32());
+        let encoder = tiny.load(&at);
+        let base = run(encoder.as_ref(), fixture.tensor("input", &at), &Readout::Pooled);
+        let jvp = norm(fixture.get("f64.jvp.pooled"));
+        let mut compared = 0;
+        for (i, &eta) in fixture.get("eta").iter().enumerate() {
+            // Below this the difference of two f32 features is rounding (spec: 2e-5 for 1 %).
+            if fixture.get("disp.pooled")[i] < 1e-4 * norm(&base) {
+                continue;
+            }
+            let x = fixture.tensor("input", &at) + fixture.tensor("direction", &at) * eta;
+            let moved = run(encoder.as_ref(), x, &Readout::Pooled);
+            let displacement: Vec<f64> = moved.iter().zip(&base).map(|(a, b)| a - b).collect();
+            let r = norm(&displacement) / (eta * jvp);
+            let expected = fixture.get("r.pooled")[i];
+            assert!((r / expected - 1.0).abs() <= 1e-3, "{tiny:?} η {eta}: {r} not {expected}");
+            compared += 1;
+        }
+        assert!(compared >= 15, "{tiny:?}: only {compared} scales were compared");
+    }
+}
+
+#[test]
+fn an_encoder_stops_at_the_readout() {
+    for tiny in BOTH {
+        let at = cpu_f32();
+        let encoder = tiny.load(&at);
+        let mut seen = 0;
+        let flow = encoder.visit(Value::plain(tiny.fixture().tensor("input", &at)), &mut |_, _| {
+            seen += 1;
+            if seen == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((flow, seen), (ControlFlow::Break(()), 3));
+        let beyond = Readout::Stage(encoder.spec().stages.len());
+        let x = Value::plain(tiny.fixture().tensor("input", &at));
+        let error = encoder.forward(x, &beyond).expect_err("there is no such stage");
+        assert_eq!(error.kind, ErrorKind::Request);
+    }
+}
+
+#[test]
+fn pixels_are_normalised_in_the_networks_channel_order() {
+    for tiny in BOTH {
+        let at = cpu_f64();
+        let encoder = tiny.load(&at);
+        let recipe = &encoder.spec().preprocessing;
+        let [mean, std] = [recipe.mean, recipe.std].map(|values| values.map(f64::from));
+        let bgr = matches!(tiny, Tiny::SqueezeNet);
+        let pixels = at.tensor(vec![0.1, 0.2, 0.3], [1, 3, 1, 1]);
+        let found = values(encoder.normalised(Value::plain(pixels)).into_primal());
+        let ordered = if bgr { [0.3, 0.2, 0.1] } else { [0.1, 0.2, 0.3] };
+        for channel in 0..3 {
+            let expected = (ordered[channel] - mean[channel]) / std[channel];
+            assert!((found[channel] - expected).abs() < 1e-14);
+        }
+    }
+}
+
+/// A tiny network as the registry would hand it out.
+fn loaded(tiny: Tiny, placement: Placement) -> Arc<LoadedEncoder> {
+    Arc::new(LoadedEncoder {
+        encoder: tiny.load(&placement),
+        weights: WeightsKind::Trained,
+        weights_id: "fixture".into(),
+        seed: 0,
+        device: ComputeDevice::cpu(),
+        placement,
+    })
+}
+
+/// A smooth picture with a little texture, in [0, 1].
+fn picture(side_px: usize) -> Prepared {
+    let pixels = (0..3 * side_px * side_px).map(|p| {
+        let (c, y, x) = (p / (side_px * side_px), p / side_px % side_px, p % side_px);
+        let wave = (0.11 * x as f32 + 0.07 * (c as f32 + 1.0) * y as f32).sin();
+        0.5 + 0.35 * wave + 0.05 * ((x * 37 + y * 91 + c * 53) % 17) as f32 / 17.0
+    });
+    Prepared { side_px, pixels: pixels.collect(), steps: String::new() }
+}
+
+/// Different unit directions.
+fn directions(len: usize, count: usize) -> Vec<Arc<[f32]>> {
+    (0..count)
+        .map(|i| {
+            let raw: Vec<f64> =
+                (0..len).map(|p| ((p * (i + 3)) as f64 * 0.618).sin() - 0.2).collect();
+            raw.iter().map(|v| (v / norm(&raw)) as f32).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_field_forms_its_steps_in_raw_pixels_and_splits_large_calls() {
+    let encoder = loaded(Tiny::SqueezeNet, cpu_f64());
+    let photo = picture(67);
+    let mut field = EncoderField::new(encoder.clone(), Readout::Pooled, &photo).expect("it fits");
+    let us = directions(field.input_len(), BATCH + 3);
+    let steps: Vec<Perturbation> = us
+        .iter()
+        .zip(1..)
+        .map(|(u, i)| Perturbation { direction: u.clone(), eta_l2: 0.3 * f64::from(i) })
+        .collect();
+    let rows = field.features(&steps).expect("finite");
+    assert_eq!(rows.len(), steps.len() * field.output_len());
+    for (step, row) in steps.iter().zip(rows.chunks_exact(field.output_len())) {
+        let moved = photo.pixels.iter().zip(step.direction.iter());
+        let moved = moved.map(|(&x, &u)| f64::from(x) + step.eta_l2 * f64::from(u)).collect();
+        let x = cpu_f64().tensor(moved, [1, 3, 67, 67]);
+        let alone = encoder.encoder.forward(Value::plain(x), &Readout::Pooled).expect("pooled");
+        assert!(relative(row, &values(alone.into_primal())) <= F64_BOUND);
+    }
+}
+
+#[test]
+fn a_fields_derivative_is_the_limit_of_its_differences() {
+    for tiny in BOTH {
+        for readout in [Readout::Stage(3), Readout::Pooled, Readout::Logits] {
+            let encoder = loaded(tiny, cpu_f64());
+            let photo = picture(tiny.side_px());
+            let mut field = EncoderField::new(encoder, readout, &photo).expect("it fits");
+            let u = directions(field.input_len(), 1);
+            let step = |eta_l2| Perturbation { direction: u[0].clone(), eta_l2 };
+            // Small enough that no kink of a ReLU lies between: then the difference is exact but for
+            // rounding at 1e-16 / 1e-7.
+            let h = 1e-7;
+            let ends = field.features(&[step(h), step(-h)]).expect("finite");
+            let (ahead, behind) = ends.split_at(field.output_len());
+            let quotient: Vec<f64> =
+                ahead.iter().zip(behind).map(|(a, b)| (a - b) / (2.0 * h)).collect();
+            let exact = field.jvp(&u).expect("finite");
+            let error = relative(&quotient, &exact);
+            assert!(error <= 1e-6, "{tiny:?}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn a_fields_products_are_adjoint_over_several_batches() {
+    let count = BATCH + 2;
+    for tiny in BOTH {
+        let photo = picture(tiny.side_px());
+        let encoder = loaded(tiny, cpu_f32());
+        let mut field = EncoderField::new(encoder, Readout::Pooled, &photo).expect("it fits");
+        let us = directions(field.input_len(), count);
+        let (input, output) = (field.input_len(), field.output_len());
+        let vs: Vec<f64> = (0..count * output).map(|i| (i as f64 * 1.7).cos()).collect();
+        let ju = field.jvp(&us).expect("finite");
+        let jtv = field.vjp(&vs).expect("finite");
+        for i in 0..count {
+            let u: Vec<f64> = us[i].iter().map(|&u| f64::from(u)).collect();
+            let (v, ju) = (&vs[i * output..][..output], &ju[i * output..][..output]);
+            let difference = dot(v, ju) - dot(&jtv[i * input..][..input], &u);
+            assert!(difference.abs() <= F32_DERIVATIVE_BOUND * norm(v) * norm(ju));
+        }
+    }
+}
+
+#[test]
+fn rounding_alone_moves_the_feature_a_little_but_does_move_it() {
+    for tiny in BOTH {
+        let photo = picture(tiny.side_px());
+        let encoder = loaded(tiny, cpu_f32());
+        let mut field = EncoderField::new(encoder, Readout::Pooled, &photo).expect("it fits");
+        let u = directions(field.input_len(), 1);
+        let here = Perturbation { direction: u[0].clone(), eta_l2: 0.0 };
+        let base = field.features(&[here]).expect("finite");
+        let probe = field.rounding_probe(1).expect("finite");
+        let moved = relative(&probe, &base);
+        assert!(moved > 1e-9 && moved < 1e-5, "{tiny:?}: {moved:e}");
+        assert_eq!(probe, field.rounding_probe(1).expect("finite"), "a seed is a probe");
+        assert_ne!(probe, field.rounding_probe(2).expect("finite"));
+    }
+}
+
+#[test]
+fn the_top_logits_gradient_points_uphill() {
+    for tiny in BOTH {
+        let photo = picture(tiny.side_px());
+        let encoder = loaded(tiny, cpu_f64());
+        let mut field = EncoderField::new(encoder, Readout::Logits, &photo).expect("it fits");
+        let gradient = field.top_logit_gradient().expect("finite");
+        let u: Arc<[f32]> = gradient.iter().map(|g| (g / norm(&gradient)) as f32).collect();
+        let h = 1e-7;
+        let mut top = |eta_l2| {
+            let step = Perturbation { direction: u.clone(), eta_l2 };
+            field.features(&[step]).expect("finite").into_iter().fold(f64::MIN, f64::max)
+        };
+        let slope = (top(h) - top(-h)) / (2.0 * h);
+        assert!((slope / norm(&gradient) - 1.0).abs() < 1e-5, "{tiny:?}");
+    }
+}
+
+#[test]
+fn a_field_refuses_what_it_cannot_use() {
+    let encoder = || loaded(Tiny::SqueezeNet, cpu_f32());
+    let refused = |readout, photo: &Prepared| {
+        EncoderField::new(encoder(), readout, photo).err().map(|error| error.kind)
+    };
+    assert_eq!(refused(Readout::Pooled, &picture(66)), Some(ErrorKind::Request));
+    assert_eq!(refused(Readout::Stage(99), &picture(67)), Some(ErrorKind::Request));
+    let mut pixels = picture(67).pixels.to_vec();
+    pixels[5] = f32::NAN;
+    let broken = Prepared { pixels: pixels.into(), ..picture(67) };
+    assert_eq!(refused(Readout::Pooled, &broken), Some(ErrorKind::Numeric));
+    // A step so large that f32 overflows inside the network.
+    let mut field = EncoderField::new(encoder(), Readout::Pooled, &picture(67)).expect("it fits");
+    let direction = directions(field.input_len(), 1).remove(0);
+    let error = field.features(&[Perturbation { direction, eta_l2: 1e40 }]).expect_err("overflow");
+    assert_eq!(error.kind, ErrorKind::Numeric);
+    assert!(error.what.contains("pooled"), "{error}");
+}
