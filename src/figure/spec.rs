@@ -97,7 +97,7 @@ pub struct Series {
 }
 
 /// Lower and upper edge of a region about a curve, one value for each of its points.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Band {
     /// Lower edge.
     pub low: Vec<f64>,

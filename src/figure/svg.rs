@@ -15,11 +15,11 @@ use crate::{Error, ErrorKind, Result};
 /// Width of axes and ticks.
 const AXIS_PT: f64 = 0.6;
 /// Radius of a marker.
-const MARKER_PT: f64 = 1.9;
+const MARKER_PT: f64 = 1.6;
 /// Opacity of a band over that of its curve.
 const BAND_OPACITY: f64 = 0.22;
 /// Dash and gap in line widths; at least as long as that of a line of one point.
-const DASHES: [f64; 2] = [3.6, 2.2];
+const DASHES: [f64; 2] = [2.8, 1.8];
 /// Colour of guides.
 const GUIDE: &str = "#8a8a8a";
 
@@ -306,7 +306,9 @@ fn sample(series: &Series, (x, y): (f64, f64)) -> Group {
     let mut group = Group::new()
         .set("class", "sample")
         .set("opacity", number(series.opacity));
-    if series.band.is_some() {
+    let is_legend_only = series.x.is_empty();
+    // Beside a curve the band would say twice what a legend-only series says once.
+    if is_legend_only && series.band.is_some() {
         group = group.add(
             Rectangle::new()
                 .set("x", number(x))
@@ -321,8 +323,8 @@ fn sample(series: &Series, (x, y): (f64, f64)) -> Group {
         group = group.add(stroke(series, path(&[(x, y), (x + SAMPLE, y)], false)));
     }
     if let Some(shape) = series.marker {
-        // A legend-only series may explain what hollow points mean.
-        let hollow = series.x.is_empty() && series.hollow.contains(&true);
+        // It may explain what hollow points mean.
+        let hollow = is_legend_only && series.hollow.contains(&true);
         group = group.add(marker(shape, (x + SAMPLE / 2.0, y), series, hollow));
     }
     group

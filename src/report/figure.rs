@@ -19,7 +19,7 @@ const ASPECT: f64 = 1.35;
 /// Widths of lines in points: single directions or photographs, predictions, what is told.
 const THIN_PT: f64 = 0.5;
 const MEDIUM_PT: f64 = 0.8;
-const BOLD_PT: f64 = 1.5;
+const BOLD_PT: f64 = 1.25;
 const THIN_OPACITY: f64 = 0.4;
 /// Largest r up to which a linear axis shows everything well: the bumps of trained encoders are
 /// 3 to 7 high, the rise of random ones is 50 and more.
@@ -150,7 +150,7 @@ impl Group<'_> {
     fn label(&self) -> String {
         let weights = match self.weights {
             WeightsKind::Trained => "trained",
-            WeightsKind::Random => "random init.",
+            WeightsKind::Random => "random",
         };
         let title = label::escape(self.title);
         match self.runs.len() {
@@ -256,6 +256,14 @@ impl Group<'_> {
     }
 }
 
+/// A series that only explains something in the legend.
+fn legend_only() -> Series {
+    Series {
+        opacity: 1.0,
+        ..Series::default()
+    }
+}
+
 fn response_panel(groups: &[Group<'_>], eta: Axis, scale: Option<Scale>) -> Panel {
     let thin: Vec<Series> = groups.iter().flat_map(Group::thin).collect();
     let bold: Vec<Series> = groups.iter().map(Group::bold).collect();
@@ -279,30 +287,35 @@ fn response_panel(groups: &[Group<'_>], eta: Axis, scale: Option<Scale>) -> Pane
         ]),
         Scale::Log10 => None,
     };
+    let is_one_photograph = groups.iter().all(|group| group.runs.len() == 1);
+    let (line, region) = if is_one_photograph {
+        ("single directions", "standard error")
+    } else {
+        ("single photographs", "quartiles")
+    };
+    let note = |label: &str| Series {
+        label: Some(label.to_owned()),
+        ..legend_only()
+    };
     let mut notes = Vec::new();
     if !thin.is_empty() {
-        let one = groups.iter().all(|group| group.runs.len() == 1);
         notes.push(Series {
             width_pt: THIN_PT,
-            opacity: 1.0,
-            label: Some(
-                if one {
-                    "single directions"
-                } else {
-                    "single photographs"
-                }
-                .to_owned(),
-            ),
-            ..Series::default()
+            ..note(line)
+        });
+    }
+    if bold.iter().any(|series| series.band.is_some()) {
+        notes.push(Series {
+            band: Some(Band::default()),
+            ..note(region)
         });
     }
     if bold.iter().any(|series| series.hollow.contains(&true)) {
+        let marker = Some(Marker::Circle);
         notes.push(Series {
             hollow: vec![true],
-            opacity: 1.0,
-            marker: Some(Marker::Circle),
-            label: Some("below the rounding floor".to_owned()),
-            ..Series::default()
+            marker,
+            ..note("below rounding floor")
         });
     }
     Panel {
@@ -334,10 +347,9 @@ fn displacement_panel(groups: &[Group<'_>], eta: Axis) -> Panel {
         .map(|group| group.curve(|scale| scale.displacement_sq));
     let sample = |width_pt: f64, marker: Option<Marker>, label: &str| Series {
         width_pt,
-        opacity: 1.0,
         marker,
         label: Some(label.to_owned()),
-        ..Series::default()
+        ..legend_only()
     };
     let keys = [
         sample(
