@@ -281,8 +281,8 @@ impl Profiler {
         Ok(())
     }
 
-    /// Pairs that there are to measure.
-    fn pairs_max(&self) -> usize {
+    /// Most pairs that there are to measure at a scale.
+    pub fn pairs_max(&self) -> usize {
         self.recipe.pairs_max.min(self.directions.len().unwrap_or(usize::MAX))
     }
 

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use crate::device::DeviceChoice;
 use crate::images::Background;
 use crate::recipe::ProfileRecipe;
+pub use crate::report::{Export, ExportFormat};
 
 /// Number of a request within the program's life; larger is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
 /// Requests of one lane supersede each other; lanes are served in this order, most urgent first.
+///
+/// A change of the device or of the photograph also ends the measurements and profiles that were
+/// asked for before it: they answer [`super::Event::Failed`] as cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Choice of the compute device.
@@ -64,9 +68,9 @@ pub enum Command {
     Pause(Lane),
     /// Go on with a lane's work.
     Resume(Lane),
-    /// Stop a lane's work at its next step; what was shown stays.
+    /// Stop a lane's work at its next step and end its pause; what was shown stays.
     Cancel(Lane),
-    /// End the thread after the running step.
+    /// End the thread after the running step and after the exports that were asked for.
     Shutdown,
 }
 
@@ -84,10 +88,30 @@ impl Command {
         }
     }
 
-    /// Whether a newer request in the same lane may replace this one.
-    pub fn coalesces(&self) -> bool {
-        !matches!(self, Self::Export(_))
+    /// Commands with an equal key replace each other, the newer the older; `None` for those that are
+    /// always carried out.
+    pub fn coalescing_key(&self) -> Option<CoalescingKey> {
+        match self {
+            Self::UseDevice(_) => Some(CoalescingKey::Work(Lane::Device)),
+            Self::OpenImage { .. } => Some(CoalescingKey::Work(Lane::Image)),
+            Self::Profile(_) => Some(CoalescingKey::Work(Lane::Profile)),
+            Self::Measure { .. } => Some(CoalescingKey::Work(Lane::Measure)),
+            Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
+            Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
+            Self::Export(_) | Self::Shutdown => None,
+        }
     }
+}
+
+/// What makes two commands replace each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CoalescingKey {
+    /// Both ask for a lane's work.
+    Work(Lane),
+    /// Both pause or resume a lane.
+    Hold(Lane),
+    /// Both stop a lane.
+    Stop(Lane),
 }
 
 /// Where a photograph comes from.
@@ -113,30 +137,4 @@ pub enum ImageSource {
         /// `4 · width · height` values.
         rgba: Arc<[u8]>,
     },
-}
-
-/// Files to write from profiles that are on screen.
-#[derive(Clone, Debug)]
-pub struct Export {
-    /// Folder; made if absent.
-    pub folder: PathBuf,
-    /// File name without extension.
-    pub stem: String,
-    /// Which files.
-    pub formats: Vec<ExportFormat>,
-    /// What is written.
-    pub runs: Vec<Arc<crate::report::ProfileRun>>,
-}
-
-/// One kind of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExportFormat {
-    /// Exactly the plotted numbers.
-    Csv,
-    /// Versions, hashes, seeds, device, recipes, summaries.
-    Json,
-    /// The figure as vector graphics.
-    Svg,
-    /// The figure as pixels, 300 dpi.
-    Png,
 }

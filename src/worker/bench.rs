@@ -1,0 +1,134 @@
+//! The workbench that jobs share: the engine, the photograph, and what is known of it so far.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::engine::{DEVICE_REMEDY, Engine};
+use super::study::Study;
+use crate::device::{DeviceChoice, DeviceInfo};
+use crate::images::Photo;
+use crate::recipe::ProfileRecipe;
+use crate::{Error, ErrorKind, Result};
+
+/// Studies that are kept: an encoder and its twin, for two choices of encoder or readout. Each holds
+/// the derivative at the photograph on the device.
+const STUDIES_MAX: usize = 4;
+
+/// Everything that outlives a job.
+pub(super) struct Bench {
+    pub(super) engine: Box<dyn Engine>,
+    /// The device in use; `None` before one was opened or after it was lost.
+    pub(super) device: Option<DeviceInfo>,
+    /// The current photograph.
+    pub(super) photo: Option<Arc<Photo>>,
+    /// Least recently used first.
+    studies: Vec<Rc<RefCell<Study>>>,
+}
+
+impl Bench {
+    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
+        Self {
+            engine,
+            device: None,
+            photo: None,
+            studies: Vec::new(),
+        }
+    }
+
+    /// Moves to another device; on failure everything stays as it was.
+    pub(super) fn use_device(&mut self, choice: &DeviceChoice) -> Result<DeviceInfo> {
+        let engine = &mut self.engine;
+        // Graphics drivers panic where others answer.
+        let device = catch_unwind(AssertUnwindSafe(|| engine.use_device(choice))).unwrap_or_else(
+            |payload| {
+                let panic = Error::from_panic("cannot start the compute device", &*payload);
+                Err(Error {
+                    kind: ErrorKind::Device,
+                    remedy: DEVICE_REMEDY.to_owned(),
+                    ..panic
+                })
+            },
+        )?;
+        self.studies.clear();
+        self.device = Some(device.clone());
+        Ok(device)
+    }
+
+    /// Makes a photograph the current one; what is known of others is forgotten.
+    pub(super) fn use_photo(&mut self, photo: Arc<Photo>) {
+        self.studies.retain(|study| study.borrow().shows(&photo));
+        self.photo = Some(photo);
+    }
+
+    /// What is already known for this photograph and recipe.
+    pub(super) fn known_study(
+        &mut self,
+        photo: &Arc<Photo>,
+        recipe: &ProfileRecipe,
+    ) -> Option<Rc<RefCell<Study>>> {
+        let position = self
+            .studies
+            .iter()
+            .position(|study| study.borrow().fits(photo, recipe))?;
+        let study = self.studies.remove(position);
+        self.studies.push(Rc::clone(&study));
+        Some(study)
+    }
+
+    /// Keeps a study for later requests, in place of the one that was not used for longest.
+    pub(super) fn keep_study(&mut self, study: Study) -> Rc<RefCell<Study>> {
+        if self.studies.len() >= STUDIES_MAX {
+            self.studies.remove(0);
+        }
+        let study = Rc::new(RefCell::new(study));
+        self.studies.push(Rc::clone(&study));
+        study
+    }
+
+    /// Puts the compute side in order after a panic and says what it was.
+    pub(super) fn recover(&mut self, asked: &str, payload: &(dyn Any + Send)) -> Error {
+        let panic = Error::from_panic(asked, payload);
+        match self.rebuild() {
+            Err(lost) if self.device.is_some() => {
+                self.lost(asked, &format!("{} ({})", panic.why, lost.why))
+            }
+            _ => panic,
+        }
+    }
+
+    /// Looks behind an error of a job: where the device or the program failed, what is on the
+    /// device is not to be relied on, and the device may be lost.
+    pub(super) fn judge(&mut self, error: Error) -> Error {
+        let is_fault = matches!(error.kind, ErrorKind::Device | ErrorKind::Internal);
+        if !is_fault || self.device.is_none() {
+            return error;
+        }
+        match self.rebuild() {
+            Ok(()) => error,
+            Err(_) => self.lost(&error.what, &error.why),
+        }
+    }
+
+    /// Drops everything on the device and tries it. Neither may end the thread.
+    fn rebuild(&mut self) -> Result<()> {
+        let studies = std::mem::take(&mut self.studies);
+        let engine = &mut self.engine;
+        catch_unwind(AssertUnwindSafe(|| {
+            drop(studies);
+            engine.recover()
+        }))
+        .unwrap_or_else(|payload| Err(Error::from_panic("the device fails", payload.as_ref())))
+    }
+
+    fn lost(&mut self, what: &str, why: &str) -> Error {
+        let name = self
+            .device
+            .take()
+            .map_or_else(String::new, |device| device.name);
+        let why = format!("the compute device “{name}” was lost: {why}");
+        Error::new(ErrorKind::Device, what, why, DEVICE_REMEDY)
+    }
+}

@@ -1,0 +1,78 @@
+//! What jobs need from the compute side: a device, encoders on it, and a field at a photograph.
+
+use std::sync::Arc;
+
+use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
+use crate::encoders::EncoderSpec;
+use crate::geometry::Field;
+use crate::images::{Photo, Prepared};
+use crate::recipe::{ProfileRecipe, WeightsKind};
+use crate::{Error, ErrorKind, Result};
+
+/// What to do about a device that is absent, lost or wrong.
+pub const DEVICE_REMEDY: &str =
+    "Choose the device “cpu” in the settings, or start with `--device cpu`";
+
+/// An encoder at a photograph.
+pub struct Subject {
+    /// The encoder.
+    pub spec: Arc<EncoderSpec>,
+    /// SHA-256 of the weights file, or the seed of the random ones.
+    pub weights_id: String,
+    /// The photograph as the encoder sees it.
+    pub prepared: Arc<Prepared>,
+    /// The five classes with the largest probability, trained encoders only: label and probability.
+    pub top5: Vec<(String, f32)>,
+    /// Comparison of the device with the CPU; `None` on the CPU itself.
+    pub self_check: Option<SelfCheck>,
+    /// The map Φ at the photograph.
+    pub field: Box<dyn Field>,
+}
+
+/// The compute side of the worker. It lives on the worker thread and owns every tensor.
+///
+/// Each method is one step of work. A method may panic: the worker then calls
+/// [`Engine::recover`] before anything else.
+pub trait Engine {
+    /// Moves to a device. The encoders of the old one are dropped.
+    ///
+    /// # Errors
+    /// Where the device is absent or does not start; the old device then stays in use.
+    fn use_device(&mut self, choice: &DeviceChoice) -> Result<DeviceInfo>;
+
+    /// Makes an encoder ready, unless it is already.
+    ///
+    /// # Errors
+    /// Unknown encoder, unreadable weights, no device in use.
+    fn load(&mut self, encoder: &str, weights: WeightsKind) -> Result<()>;
+
+    /// Compares an encoder that was loaded with the CPU's answer on a fixed input, unless that was
+    /// done already; `None` on the CPU itself.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    fn self_check(&mut self, encoder: &str, weights: WeightsKind) -> Result<Option<SelfCheck>>;
+
+    /// Prepares a photograph for the recipe's encoder, which was loaded, and looks at it once.
+    ///
+    /// # Errors
+    /// Where the recipe does not fit the encoder, or the device fails.
+    fn prepare(&mut self, photo: &Photo, recipe: &ProfileRecipe) -> Result<Subject>;
+
+    /// After a panic or a failure of the device: drops every encoder and tries whether the device
+    /// still computes.
+    ///
+    /// # Errors
+    /// Where it does not: the device is lost and given up.
+    fn recover(&mut self) -> Result<()>;
+}
+
+/// The error of work that needs a device while none is in use.
+pub(super) fn no_device(what: impl Into<String>) -> Error {
+    Error::new(
+        ErrorKind::Device,
+        what,
+        "no compute device is in use",
+        DEVICE_REMEDY,
+    )
+}
