@@ -48,8 +48,12 @@ pub const PHOTOS: [BundledPhoto; 4] = [
 ];
 
 /// Names of [`PHOTOS`], in the same order.
-pub const NAMES: [&str; PHOTOS.len()] =
-    [PHOTOS[0].name, PHOTOS[1].name, PHOTOS[2].name, PHOTOS[3].name];
+pub const NAMES: [&str; PHOTOS.len()] = [
+    PHOTOS[0].name,
+    PHOTOS[1].name,
+    PHOTOS[2].name,
+    PHOTOS[3].name,
+];
 
 /// Decodes a bundled photograph; the photo's name is `name`.
 ///

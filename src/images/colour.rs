@@ -18,7 +18,11 @@ pub(super) fn to_srgb(
     treatment: &mut Vec<String>,
 ) -> DynamicImage {
     let image = match samples {
-        Samples::Ink { width, height, cmyk } => {
+        Samples::Ink {
+            width,
+            height,
+            cmyk,
+        } => {
             return DynamicImage::ImageRgb8(rgb_from_ink(width, height, &cmyk, profile, treatment));
         }
         Samples::Light(image) => image,
@@ -28,7 +32,10 @@ pub(super) fn to_srgb(
     let managed = match profile.map(Profile::parse) {
         None => image,
         Some(Ok(profile)) if profile.is_grey() != is_grey || profile.is_cmyk() => {
-            treatment.push(format!("colour profile {} does not fit, ignored", profile.name));
+            treatment.push(format!(
+                "colour profile {} does not fit, ignored",
+                profile.name
+            ));
             image
         }
         Some(Ok(profile)) if profile.is_srgb() => image,
@@ -83,7 +90,10 @@ fn rgb_from_ink(
             Err(error) => treatment.push(unusable(&error)),
         },
         Some(Ok(profile)) => {
-            treatment.push(format!("colour profile {} does not fit, ignored", profile.name));
+            treatment.push(format!(
+                "colour profile {} does not fit, ignored",
+                profile.name
+            ));
         }
         Some(Err(error)) => treatment.push(unusable(&error)),
         None => {}
@@ -123,8 +133,15 @@ impl Profile {
         };
         // One line of a status bar has no room for more.
         let text: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
-        let name = if text.trim().is_empty() { "unnamed".into() } else { text.trim().to_owned() };
-        Ok(Self { profile, name: format!("“{name}”") })
+        let name = if text.trim().is_empty() {
+            "unnamed".into()
+        } else {
+            text.trim().to_owned()
+        };
+        Ok(Self {
+            profile,
+            name: format!("“{name}”"),
+        })
     }
 
     fn is_grey(&self) -> bool {
@@ -145,12 +162,22 @@ impl Profile {
                 .flat_map(|r| levels().flat_map(move |g| levels().flat_map(move |b| [r, g, b])))
                 .collect()
         };
-        let layout = if self.is_grey() { Layout::Gray } else { Layout::Rgb };
+        let layout = if self.is_grey() {
+            Layout::Gray
+        } else {
+            Layout::Rgb
+        };
         let repeats = 3 / layout.channels();
-        self.eight_bits(&probes, layout, Layout::Rgb).is_ok_and(|converted| {
-            let expected = probes.iter().flat_map(|value| std::iter::repeat_n(value, repeats));
-            converted.iter().zip(expected).all(|(a, &b)| a.abs_diff(b) <= 1)
-        })
+        self.eight_bits(&probes, layout, Layout::Rgb)
+            .is_ok_and(|converted| {
+                let expected = probes
+                    .iter()
+                    .flat_map(|value| std::iter::repeat_n(value, repeats));
+                converted
+                    .iter()
+                    .zip(expected)
+                    .all(|(a, &b)| a.abs_diff(b) <= 1)
+            })
     }
 
     /// Grey or RGB pixels as sRGB of the same depth, alpha kept.
@@ -203,14 +230,18 @@ impl Profile {
     fn eight_bits(&self, values: &[u8], from: Layout, to: Layout) -> Result<Vec<u8>, CmsError> {
         let srgb = ColorProfile::new_srgb();
         let options = TransformOptions::default();
-        let transform = self.profile.create_transform_8bit(from, &srgb, to, options)?;
+        let transform = self
+            .profile
+            .create_transform_8bit(from, &srgb, to, options)?;
         run(&*transform, values, from, to)
     }
 
     fn sixteen_bits(&self, values: &[u16], from: Layout, to: Layout) -> Result<Vec<u16>, CmsError> {
         let srgb = ColorProfile::new_srgb();
         let options = TransformOptions::default();
-        let transform = self.profile.create_transform_16bit(from, &srgb, to, options)?;
+        let transform = self
+            .profile
+            .create_transform_16bit(from, &srgb, to, options)?;
         run(&*transform, values, from, to)
     }
 }

@@ -14,7 +14,9 @@ use image::codecs::gif::GifDecoder;
 use image::codecs::png::PngDecoder;
 use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
-use image::{AnimationDecoder, DynamicImage, ImageDecoder, ImageError, ImageFormat, Limits, RgbImage};
+use image::{
+    AnimationDecoder, DynamicImage, ImageDecoder, ImageError, ImageFormat, Limits, RgbImage,
+};
 use sha2::{Digest, Sha256};
 
 use super::{Background, Photo, colour, jpeg, tiff};
@@ -65,7 +67,10 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(why: impl Into<String>, remedy: &'static str) -> Self {
-        Self { why: why.into(), remedy }
+        Self {
+            why: why.into(),
+            remedy,
+        }
     }
 
     pub(super) fn truncated() -> Self {
@@ -87,7 +92,12 @@ impl Refusal {
     }
 
     fn into_error(self, name: &str) -> Error {
-        Error::new(ErrorKind::Image, format!("cannot open “{name}”"), self.why, self.remedy)
+        Error::new(
+            ErrorKind::Image,
+            format!("cannot open “{name}”"),
+            self.why,
+            self.remedy,
+        )
     }
 }
 
@@ -130,7 +140,10 @@ pub fn open(path: &Path, background: Background) -> Result<Photo> {
     );
     let bytes = read_file(path).map_err(|refusal| refusal.into_error(&name))?;
     let photo = decode(&bytes, &name, background)?;
-    Ok(Photo { path: Some(path.to_owned()), ..photo })
+    Ok(Photo {
+        path: Some(path.to_owned()),
+        ..photo
+    })
 }
 
 /// Reads a photograph from the bytes of an image file. `name` is the file's name or a description; its
@@ -200,7 +213,10 @@ fn photo(name: &str, rgb: RgbImage, sha256: String, treatment: Vec<String>) -> P
 
 /// SHA-256 in hexadecimal.
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// All bytes of a regular file within [`MAX_FILE_BYTES`].
@@ -213,17 +229,24 @@ fn read_file(path: &Path) -> std::result::Result<Vec<u8>, Refusal> {
     };
     let refuse = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Refusal::new("there is no such file", "Check the path"),
-        io::ErrorKind::PermissionDenied => {
-            Refusal::new("you may not read this file", "Change its permissions or copy it")
-        }
-        _ => Refusal::new(error.to_string(), "Check the disk, or copy the file elsewhere"),
+        io::ErrorKind::PermissionDenied => Refusal::new(
+            "you may not read this file",
+            "Change its permissions or copy it",
+        ),
+        _ => Refusal::new(
+            error.to_string(),
+            "Check the disk, or copy the file elsewhere",
+        ),
     };
     let metadata = std::fs::metadata(path).map_err(refuse)?;
     if metadata.is_dir() {
         return Err(Refusal::new("it is a folder", "Open a picture inside it"));
     }
     if !metadata.is_file() {
-        return Err(Refusal::new("it is a device and not a file", "Open a picture file"));
+        return Err(Refusal::new(
+            "it is a device and not a file",
+            "Open a picture file",
+        ));
     }
     if metadata.len() > MAX_FILE_BYTES {
         return Err(too_large(metadata.len()));
@@ -242,7 +265,10 @@ fn read_file(path: &Path) -> std::result::Result<Vec<u8>, Refusal> {
 /// The format of an image file, told by its first bytes.
 fn recognise(bytes: &[u8]) -> std::result::Result<ImageFormat, Refusal> {
     if bytes.is_empty() {
-        return Err(Refusal::new("the file is empty", "Copy or download it again"));
+        return Err(Refusal::new(
+            "the file is empty",
+            "Copy or download it again",
+        ));
     }
     let other = match image::guess_format(bytes) {
         Ok(
@@ -305,7 +331,11 @@ fn wrong_extension(name: &str, format: ImageFormat) -> Option<String> {
     let extension = Path::new(name).extension()?;
     let promised = ImageFormat::from_extension(extension)?;
     (promised != format).then(|| {
-        format!("{} despite its extension .{}", format_name(format), extension.display())
+        format!(
+            "{} despite its extension .{}",
+            format_name(format),
+            extension.display()
+        )
     })
 }
 
@@ -390,7 +420,11 @@ fn read_decoder(mut decoder: impl ImageDecoder) -> std::result::Result<Raster, R
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let profile = decoder.icc_profile().ok().flatten();
     let image = DynamicImage::from_decoder(decoder)?;
-    Ok(Raster { samples: Samples::Light(image), profile, orientation })
+    Ok(Raster {
+        samples: Samples::Light(image),
+        profile,
+        orientation,
+    })
 }
 
 /// Makes decoded pixels 8-bit sRGB, opaque and upright.
@@ -431,7 +465,11 @@ fn composite(rgba: &image::RgbaImage, background: Background) -> RgbImage {
             ((value * alpha + u16::from(under) * (255 - alpha) + 127) / 255) as u8
         };
         let [under_red, under_green, under_blue] = background.0;
-        out.0 = [over(red, under_red), over(green, under_green), over(blue, under_blue)];
+        out.0 = [
+            over(red, under_red),
+            over(green, under_green),
+            over(blue, under_blue),
+        ];
     }
     rgb
 }

@@ -16,13 +16,15 @@ use super::decode::{MAX_SIDE_PX, Raster, Refusal, Samples, check_size};
 /// far as possible, and `treatment` says so.
 pub(super) fn read(bytes: &[u8], treatment: &mut Vec<String>) -> Result<Raster, Refusal> {
     match attempt(bytes, true) {
-        Err(Failure::Decoder(_)) if is_whole(bytes) => {
+        Err(Failure::Refused(refusal)) => Err(refusal),
+        // The decoder fills what is missing with grey and does not always say so.
+        _ if !is_whole(bytes) => Err(Refusal::truncated()),
+        Ok(raster) => Ok(raster),
+        Err(Failure::Decoder(_)) => {
             let raster = attempt(bytes, false).map_err(Refusal::from)?;
             treatment.push("damaged JPEG data, read as far as possible".into());
             Ok(raster)
         }
-        Err(Failure::Decoder(_)) => Err(Refusal::truncated()),
-        other => other.map_err(Refusal::from),
     }
 }
 
@@ -98,18 +100,31 @@ fn attempt(bytes: &[u8], strict: bool) -> Result<Raster, Failure> {
                     pixel.iter_mut().for_each(|value| *value = 255 - *value);
                 }
             }
-            Samples::Ink { width, height, cmyk: values }
+            Samples::Ink {
+                width,
+                height,
+                cmyk: values,
+            }
         }
     };
-    Ok(Raster { samples, profile, orientation })
+    Ok(Raster {
+        samples,
+        profile,
+        orientation,
+    })
 }
 
 /// Ink amounts from a stored YCCK pixel, by the Adobe convention that every program follows: the first
 /// three are the YCbCr form of the inks seen as red, green and blue; black is stored as 255 − ink.
 fn ink_from_ycc(pixel: &mut [u8]) {
-    let &mut [luma, blue_difference, red_difference, black] = pixel else { return };
-    let (y, cb, cr) =
-        (f32::from(luma), f32::from(blue_difference) - 128.0, f32::from(red_difference) - 128.0);
+    let &mut [luma, blue_difference, red_difference, black] = pixel else {
+        return;
+    };
+    let (y, cb, cr) = (
+        f32::from(luma),
+        f32::from(blue_difference) - 128.0,
+        f32::from(red_difference) - 128.0,
+    );
     // Inverse of the JFIF (BT.601, full range) transform.
     let level = |value: f32| value.round().clamp(0.0, 255.0) as u8;
     pixel[0] = level(y + 1.402 * cr);

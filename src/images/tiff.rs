@@ -11,15 +11,18 @@ use tiff::tags::Tag;
 
 use super::decode::{MAX_DECODED_BYTES, Raster, Refusal, Samples, check_size};
 
+/// Largest value of a tag, in bytes. Profiles of printing presses have 1 to 3 MB.
+const MAX_TAG_BYTES: usize = 16 << 20;
+
 impl From<TiffError> for Refusal {
     fn from(error: TiffError) -> Self {
         match error {
             TiffError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                 Self::truncated()
             }
-            TiffError::UnsupportedError(error) => Self::unsupported(format!(
-                "this variant of TIFF is not supported ({error})"
-            )),
+            TiffError::UnsupportedError(error) => {
+                Self::unsupported(format!("this variant of TIFF is not supported ({error})"))
+            }
             TiffError::LimitsExceeded => Self::new(
                 "decoding it needs more memory than is allowed",
                 "Shrink it in an image editor, or save it as PNG or JPEG",
@@ -35,6 +38,7 @@ pub(super) fn read(bytes: &[u8], treatment: &mut Vec<String>) -> Result<Raster, 
     let most = usize::try_from(MAX_DECODED_BYTES).unwrap_or(usize::MAX);
     limits.decoding_buffer_size = most;
     limits.intermediate_buffer_size = most;
+    limits.ifd_value_size = MAX_TAG_BYTES;
     let mut decoder = Decoder::new(Cursor::new(bytes))?.with_limits(limits);
     let (width, height) = decoder.dimensions()?;
     check_size(width, height)?;
@@ -57,23 +61,38 @@ pub(super) fn read(bytes: &[u8], treatment: &mut Vec<String>) -> Result<Raster, 
         || Refusal::unsupported(format!("TIFF of colour type {colours:?} is not supported"));
     let (channels, bits) = match colours {
         ColorType::Gray(bits) => (1, bits),
-        ColorType::GrayA(bits) | ColorType::Multiband { bit_depth: bits, num_samples: 2 } => {
-            (2, bits)
-        }
+        ColorType::GrayA(bits)
+        | ColorType::Multiband {
+            bit_depth: bits,
+            num_samples: 2,
+        } => (2, bits),
         ColorType::RGB(bits) => (3, bits),
         ColorType::RGBA(bits) | ColorType::CMYK(bits) => (4, bits),
         _ => return Err(unsupported()),
     };
     let mut values = DecodingResult::U8(Vec::new());
     let layout = decoder.read_image_to_buffer(&mut values)?;
-    let size = Size { width, height, channels, planes: layout.planes };
-    let alpha = if premultiplied { Alpha::Premultiplied } else { Alpha::Straight };
+    let size = Size {
+        width,
+        height,
+        channels,
+        planes: layout.planes,
+    };
+    let alpha = if premultiplied {
+        Alpha::Premultiplied
+    } else {
+        Alpha::Straight
+    };
 
     let samples = match values {
         DecodingResult::U8(values) if matches!(colours, ColorType::CMYK(8)) => {
             let cmyk = size.interleave(values)?;
             return Ok(Raster {
-                samples: Samples::Ink { width, height, cmyk },
+                samples: Samples::Ink {
+                    width,
+                    height,
+                    cmyk,
+                },
                 profile,
                 orientation,
             });
@@ -86,12 +105,24 @@ pub(super) fn read(bytes: &[u8], treatment: &mut Vec<String>) -> Result<Raster, 
         DecodingResult::U16(values) if bits == 16 => {
             size.image16(size.interleave(values)?, alpha)?
         }
-        DecodingResult::F32(values) => {
-            size.image16(size.sixteen_bits(&size.interleave(values)?, treatment), alpha)?
+        DecodingResult::F32(values) => size.image16(
+            size.sixteen_bits(&size.interleave(values)?, treatment),
+            alpha,
+        )?,
+        DecodingResult::F64(values) => {
+            let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            size.image16(
+                size.sixteen_bits(&size.interleave(values)?, treatment),
+                alpha,
+            )?
         }
         _ => return Err(unsupported()),
     };
-    Ok(Raster { samples: Samples::Light(samples), profile, orientation })
+    Ok(Raster {
+        samples: Samples::Light(samples),
+        profile,
+        orientation,
+    })
 }
 
 /// Value of the tag `ExtraSamples` for alpha that is multiplied into the colours.
@@ -200,13 +231,17 @@ impl Size {
             }
         }
         treatment.push(if (low, high) == (0.0, 1.0) {
-            "floating point to 8 bits".into()
+            "floating point to 16 bits".into()
         } else {
-            format!("floating point, {low} to {high} stretched to 8 bits")
+            format!("floating point, {low} to {high} stretched to 16 bits")
         });
         let full = f32::from(u16::MAX);
         let convert = |(index, &value): (usize, &f32)| {
-            let unit = if is_alpha(index) { value } else { (value - low) / (high - low) };
+            let unit = if is_alpha(index) {
+                value
+            } else {
+                (value - low) / (high - low)
+            };
             // The cast saturates, and takes what is not a number to 0.
             (unit * full).round() as u16
         };
