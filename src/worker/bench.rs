@@ -90,25 +90,28 @@ impl Bench {
 
     /// Puts the compute side in order after a panic and says what it was.
     pub(super) fn recover(&mut self, asked: &str, payload: &(dyn Any + Send)) -> Error {
-        let panic = Error::from_panic(asked, payload);
-        match self.rebuild() {
-            Err(lost) if self.device.is_some() => {
-                self.lost(asked, &format!("{} ({})", panic.why, lost.why))
-            }
-            _ => panic,
-        }
+        self.judge(Error::from_panic(asked, payload))
     }
 
     /// Looks behind an error of a job: where the device or the program failed, what is on the
     /// device is not to be relied on, and the device may be lost.
     pub(super) fn judge(&mut self, error: Error) -> Error {
-        let is_fault = matches!(error.kind, ErrorKind::Device | ErrorKind::Internal);
-        if !is_fault || self.device.is_none() {
+        if !matches!(error.kind, ErrorKind::Device | ErrorKind::Internal) {
             return error;
         }
+        let Some(device) = self.device.take() else {
+            return error;
+        };
         match self.rebuild() {
-            Ok(()) => error,
-            Err(_) => self.lost(&error.what, &error.why),
+            Ok(()) => {
+                self.device = Some(device);
+                error
+            }
+            Err(lost) => {
+                let name = device.name;
+                let why = format!("the device “{name}” was lost ({}): {}", lost.why, error.why);
+                Error::new(ErrorKind::Device, error.what, why, DEVICE_REMEDY)
+            }
         }
     }
 
@@ -121,14 +124,5 @@ impl Bench {
             engine.recover()
         }))
         .unwrap_or_else(|payload| Err(Error::from_panic("the device fails", payload.as_ref())))
-    }
-
-    fn lost(&mut self, what: &str, why: &str) -> Error {
-        let name = self
-            .device
-            .take()
-            .map_or_else(String::new, |device| device.name);
-        let why = format!("the compute device “{name}” was lost: {why}");
-        Error::new(ErrorKind::Device, what, why, DEVICE_REMEDY)
     }
 }

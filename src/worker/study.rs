@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::bench::Bench;
 use super::engine::Subject;
 use crate::Result;
+use crate::device::CPU;
 use crate::geometry::profile::Cost;
 use crate::geometry::{Profile, Profiler, ScaleEstimate};
 use crate::images::Photo;
@@ -169,7 +170,11 @@ impl Approach {
         match self.next {
             Stage::Load => {
                 bench.engine.load(encoder, *weights)?;
-                self.next = Stage::Check;
+                let is_cpu = bench
+                    .device
+                    .as_ref()
+                    .is_some_and(|device| device.name == CPU);
+                self.next = if is_cpu { Stage::Prepare } else { Stage::Check };
                 Ok(None)
             }
             Stage::Check => {
