@@ -1,5 +1,7 @@
 //! `etascope` without a subcommand: the window.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::values::{parse_device, parse_image};
@@ -19,6 +21,27 @@ pub struct WindowArgs {
     /// Compute device: auto, cpu or a name that `etascope devices` lists
     #[arg(long, value_parser = parse_device)]
     pub device: Option<DeviceChoice>,
+    /// Write the window to this PNG once the curves are computed, and leave
+    #[arg(long, value_name = "PNG", hide = true)]
+    pub screenshot: Option<PathBuf>,
+    /// Size of the window in the picture, in points
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x800", hide = true,
+          value_parser = parse_size)]
+    pub size: [f32; 2],
+    /// Theme of the picture: light or dark
+    #[arg(long, default_value = "dark", hide = true)]
+    pub theme: String,
+    /// Show the random twin in the picture
+    #[arg(long, hide = true)]
+    pub twin: bool,
+}
+
+/// `1280x800`.
+fn parse_size(text: &str) -> Result<[f32; 2], String> {
+    let wrong = || "give width and height in points, as 1280x800".to_owned();
+    let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+    let side = |text: &str| text.parse::<u16>().map(f32::from).map_err(|_| wrong());
+    Ok([side(width)?, side(height)?])
 }
 
 const HEADLESS: &str = "Without a window use “etascope profile”, see “etascope profile --help”";
@@ -41,6 +64,15 @@ fn open(args: WindowArgs) -> Result<()> {
         image: args.image,
         encoder: args.encoder,
         device: args.device,
+        screenshot: args.screenshot.map(|path| crate::app::Screenshot {
+            path,
+            size: args.size,
+            theme: match args.theme.as_str() {
+                "light" => crate::app::ThemeChoice::Light,
+                _ => crate::app::ThemeChoice::Dark,
+            },
+            twin: args.twin,
+        }),
     })
 }
 

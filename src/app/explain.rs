@@ -1,0 +1,164 @@
+//! What ⓘ opens: formula, unit, source and one plain sentence for every quantity on screen.
+
+use crate::geometry::summary::Shape;
+
+/// The explanation of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Name of the quantity.
+    pub title: &'static str,
+    /// How it is computed.
+    pub formula: &'static str,
+    /// Its unit, or that it has none.
+    pub unit: &'static str,
+    /// Where it is defined; *ours* where the source is silent.
+    pub source: &'static str,
+    /// What it says, in one sentence.
+    pub sentence: &'static str,
+}
+
+const PAPER: &str = "Szymkowiak, Pałubicki, Adamczewski 2026 (arXiv 2609.39115)";
+const OURS: &str = "ours; the paper shows curves only";
+
+/// The response profile.
+pub const RESPONSE: Explanation = Explanation {
+    title: "Response r",
+    formula: "mean ‖Φ(x+ηu) − Φ(x)‖² / (η² mean ‖Ju‖²), u on the unit sphere",
+    unit: "none: a ratio; 1 is what the linearisation predicts",
+    source: PAPER,
+    sentence: "How much farther the feature moves than the encoder’s derivative at the photograph \
+               predicts, when the pixels are perturbed by noise of norm η.",
+};
+
+/// Displacement and prediction.
+pub const DISPLACEMENT: Explanation = Explanation {
+    title: "Displacement and prediction",
+    formula: "mean ‖Φ(x+ηu) − Φ(x)‖² and η² mean ‖Ju‖²",
+    unit: "squared units of the feature",
+    source: PAPER,
+    sentence: "The measured squared movement of the feature and its linear prediction; \
+               r is the ratio of the two curves.",
+};
+
+/// The magnitude.
+pub const ETA: Explanation = Explanation {
+    title: "Magnitude η",
+    formula: "η = ‖x′ − x‖ over all 3HW pixel values in [0, 1]",
+    unit: "L2 norm; as pixel RMS it is 255 η/√(3HW) grey levels",
+    source: PAPER,
+    sentence: "The size of the perturbation; perturbed images are never clipped, \
+               so what the encoder sees can lie outside what a screen can show.",
+};
+
+/// The plateau.
+pub const PLATEAU: Explanation = Explanation {
+    title: "Plateau",
+    formula: "median of r over the small scales before the first departure above 5 %",
+    unit: "none",
+    source: OURS,
+    sentence: "Close to 1 when the encoder is linear for tiny perturbations; \
+               elsewhere the profile is not to be trusted.",
+};
+
+/// The onset.
+pub const ONSET: Explanation = Explanation {
+    title: "Onset",
+    formula: "first η with r > 1.1, between scales linear in log η",
+    unit: "η, L2",
+    source: OURS,
+    sentence: "Where the encoder begins to respond more strongly than its linearisation.",
+};
+
+/// The height of the peak.
+pub const PEAK: Explanation = Explanation {
+    title: "Peak",
+    formula: "vertex of the parabola in log η through the largest r and its neighbours",
+    unit: "r: none; η: L2",
+    source: OURS,
+    sentence: "The largest response and the magnitude at which it occurs.",
+};
+
+/// The width.
+pub const WIDTH: Explanation = Explanation {
+    title: "Half-height width",
+    formula: "distance in log₁₀ η between the places where r = 1 + (r* − 1)/2",
+    unit: "decades of η",
+    source: OURS,
+    sentence: "Over how many powers of ten of η the response stays high.",
+};
+
+/// The crossing.
+pub const CROSSING: Explanation = Explanation {
+    title: "Crossing",
+    formula: "first η after the peak with r < 1",
+    unit: "η, L2",
+    source: OURS,
+    sentence: "From here on the feature moves less than the linearisation predicts.",
+};
+
+/// The end.
+pub const END: Explanation = Explanation {
+    title: "End of the ladder",
+    formula: "r at the largest reliable η",
+    unit: "none",
+    source: OURS,
+    sentence: "Where the curve is cut off: beyond it, r may go on falling or rise again.",
+};
+
+/// The shape word.
+pub const SHAPE: Explanation = Explanation {
+    title: "Shape",
+    formula: Shape::RULE,
+    unit: "a word",
+    source: OURS,
+    sentence: "The profile in a word, by the rule above.",
+};
+
+/// The readout.
+pub const READOUT: Explanation = Explanation {
+    title: "Readout Φ",
+    formula: "pooled: mean over positions of the last feature map; logits: class scores; \
+              a stage: its whole feature map",
+    unit: "—",
+    source: PAPER,
+    sentence: "Which output of the encoder is taken as its feature; the paper takes the pooled vector.",
+};
+
+/// The direction family.
+pub const FAMILY: Explanation = Explanation {
+    title: "Directions u",
+    formula: "isotropic: normalised Gaussian noise; every u is used with its antipode −u",
+    unit: "unit L2 norm",
+    source: "isotropic: the paper; all others: ours",
+    sentence: "Along which directions the pixels are perturbed; \
+               only isotropic ones can be compared with the paper.",
+};
+
+/// The sampling.
+pub const PRESET: Explanation = Explanation {
+    title: "Sampling",
+    formula: "interactive: up to 64 pairs, control variate over tr(JᵀJ); \
+              paper: 1,024 pairs, 17 scales, 256 JVPs",
+    unit: "—",
+    source: "interactive: ours; paper: arXiv 2609.39115",
+    sentence: "Interactive sharpens to about 1 % in seconds; \
+               paper repeats the published protocol and takes long.",
+};
+
+/// The dither.
+pub const DITHER: Explanation = Explanation {
+    title: "Dither",
+    formula: "x + seeded uniform noise of ±0.5/255",
+    unit: "grey levels",
+    source: "ours",
+    sentence: "Breaks the ties of saturated pixels, which bend the plateau away from 1.",
+};
+
+/// The twin.
+pub const TWIN: Explanation = Explanation {
+    title: "Random twin",
+    formula: "the same architecture with its published random initialisation, seed recorded",
+    unit: "—",
+    source: PAPER,
+    sentence: "Shows which part of the curve comes from training and which from the architecture.",
+};

@@ -1,0 +1,279 @@
+//! Cards that float above the panels and block nothing: open, export, keys, messages, about.
+
+use std::path::PathBuf;
+
+use eframe::egui::{Align, Align2, Grid, Key, Layout, ScrollArea, TextEdit, Ui, Vec2, Window};
+
+use super::message::message_text;
+use crate::app::intent::{Intent, Scene};
+use crate::app::state::source_name;
+use crate::app::theme::{self, Palette};
+use crate::app::ui_command::UiCommand;
+use crate::app::view::{Card, DialogState, View};
+use crate::images::bundled;
+use crate::worker::{ExportFormat, ImageSource};
+
+/// The open card, if any.
+pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let Some(card) = view.card else { return };
+    let title = match card {
+        Card::Open => "Open photograph",
+        Card::Export => "Export",
+        Card::Keys => "Keys",
+        Card::Messages => "Messages",
+        Card::About => "About Etascope",
+    };
+    let palette = Palette::for_ui(ui);
+    let mut is_open = true;
+    Window::new(title)
+        .open(&mut is_open)
+        .collapsible(false)
+        .resizable(false)
+        .anchor(Align2::CENTER_CENTER, Vec2::ZERO)
+        .frame(theme::floating_card(ui, palette))
+        .show(ui.ctx(), |ui| match card {
+            Card::Open => open_ui(ui, scene, view, intents),
+            Card::Export => export_ui(ui, scene, view, intents),
+            Card::Keys => keys_ui(ui),
+            Card::Messages => messages_ui(ui, scene),
+            Card::About => about_ui(ui, scene),
+        });
+    view.card_is_new = false;
+    if !is_open {
+        view.card = None;
+    }
+}
+
+fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    ui.set_width(440.0);
+    match view.dialog {
+        DialogState::Asked => {
+            ui.label(theme::note("The system’s file dialog was asked for; it may be behind the window."));
+        }
+        DialogState::Missing => {
+            let palette = Palette::for_ui(ui);
+            ui.label(
+                theme::note(
+                    "The system showed no file dialog (no desktop portal answered). \
+                     Type the path, drop the file on the window, or paste the image.",
+                )
+                .color(palette.warning),
+            );
+        }
+        DialogState::Hidden => {}
+    }
+    let mut accepted = false;
+    ui.horizontal(|ui| {
+        let field = TextEdit::singleline(&mut view.path)
+            .hint_text("Path of a photograph")
+            .desired_width(270.0);
+        let response = ui.add(field).accessible_name("Path of a photograph");
+        if view.card_is_new {
+            response.request_focus();
+        }
+        accepted = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+        accepted |= ui.button("Open").clicked();
+        if ui.button("Browse…").on_hover_text("The system’s file dialog").clicked() {
+            intents.push(Intent::BrowseFile);
+        }
+    });
+    let path = view.path.trim();
+    if accepted && !path.is_empty() {
+        intents.push(Intent::Open(ImageSource::Path(expand_home(path))));
+    }
+    if !scene.settings.recent.is_empty() {
+        ui.add_space(4.0);
+        ui.label(theme::bold("Recent"));
+        for path in &scene.settings.recent {
+            let text = source_name(&ImageSource::Path(path.clone()));
+            if ui.link(text).on_hover_text(path.display().to_string()).clicked() {
+                intents.push(Intent::Open(ImageSource::Path(path.clone())));
+            }
+        }
+    }
+    ui.add_space(4.0);
+    ui.label(theme::bold("Bundled"));
+    ui.horizontal_wrapped(|ui| {
+        for photo in &bundled::PHOTOS {
+            if ui.link(photo.title).on_hover_text(photo.credit).clicked() {
+                intents.push(Intent::Open(ImageSource::Bundled(photo.name.to_owned())));
+            }
+        }
+    });
+    ui.add_space(4.0);
+    ui.label(theme::note(
+        "PNG, JPEG, WebP, TIFF, BMP, GIF (first frame). Or drop a file on the window, or paste an \
+         image. Transparent pixels are laid on white.",
+    ));
+}
+
+/// A typed path with `~` for the home folder, as shells have it, and without the `file://` that
+/// file managers copy.
+pub fn expand_home(path: &str) -> PathBuf {
+    if let Some(encoded) = path.strip_prefix("file://") {
+        return PathBuf::from(percent_decoded(encoded));
+    }
+    if let Some(rest) = path.strip_prefix("~/")
+        && let Some(dirs) = directories::BaseDirs::new()
+    {
+        return dirs.home_dir().join(rest);
+    }
+    PathBuf::from(path)
+}
+
+/// A URI’s path with its `%20` and the like undone; broken escapes stay as they are.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = (*first == b'%')
+            .then(|| tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    ui.set_width(440.0);
+    let runs = scene.state.exportable();
+    let mut stem = view.export.stem.clone().unwrap_or_else(|| default_stem(scene));
+    Grid::new("export").num_columns(2).spacing(Vec2::new(8.0, 8.0)).show(ui, |ui| {
+        ui.label(theme::note("Folder"));
+        ui.horizontal(|ui| {
+            let field = TextEdit::singleline(&mut view.export.folder).desired_width(250.0);
+            let response = ui.add(field).accessible_name("Folder");
+            if view.card_is_new {
+                response.request_focus();
+            }
+            if ui.button("Browse…").on_hover_text("The system’s folder dialog").clicked() {
+                intents.push(Intent::BrowseFolder);
+            }
+        });
+        ui.end_row();
+        ui.label(theme::note("File name"));
+        let field = TextEdit::singleline(&mut stem).desired_width(250.0);
+        if ui.add(field).accessible_name("File name").changed() {
+            view.export.stem = Some(stem.clone());
+        }
+        ui.end_row();
+        ui.label(theme::note("Formats"));
+        ui.vertical(|ui| {
+            for (format, on) in &mut view.export.formats {
+                ui.checkbox(on, format_text(*format));
+            }
+        });
+        ui.end_row();
+    });
+    let formats: Vec<ExportFormat> =
+        view.export.formats.iter().filter(|(_, on)| *on).map(|(format, _)| *format).collect();
+    let reason = if runs.is_empty() {
+        Some("there is no curve yet")
+    } else if formats.is_empty() {
+        Some("no format is chosen")
+    } else if view.export.folder.trim().is_empty() || stem.trim().is_empty() {
+        Some("folder and file name are needed")
+    } else {
+        None
+    };
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        let button = ui.add_enabled(reason.is_none(), eframe::egui::Button::new("Write files"));
+        if button.on_disabled_hover_text(reason.unwrap_or_default()).clicked() {
+            let folder = expand_home(view.export.folder.trim());
+            intents.push(Intent::Export { folder, stem: stem.trim().to_owned(), formats });
+        }
+        if let Some(reason) = reason {
+            ui.label(theme::note(reason));
+        } else if runs.iter().any(|run| !run.profile.finished) {
+            ui.label(theme::note("the curves are still sharpening; what is shown is written"));
+        }
+    });
+}
+
+/// Name of the files: the photograph's without extension, and the encoder's.
+fn default_stem(scene: &Scene<'_>) -> String {
+    let photo = scene.state.photo.as_ref().map_or("profile", |photo| photo.name.as_str());
+    let stem = std::path::Path::new(photo)
+        .file_stem()
+        .map_or_else(|| photo.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    format!("{}-{}", stem.replace(' ', "-"), scene.state.recipe.encoder)
+}
+
+fn format_text(format: ExportFormat) -> &'static str {
+    match format {
+        ExportFormat::Csv => "CSV: exactly the plotted numbers",
+        ExportFormat::Json => "JSON: versions, hashes, seeds, device, recipe",
+        ExportFormat::Svg => "SVG: the figure as vectors",
+        ExportFormat::Png => "PNG: the figure at 300 dpi",
+    }
+}
+
+fn keys_ui(ui: &mut Ui) {
+    Grid::new("keys").num_columns(2).spacing(Vec2::new(24.0, 4.0)).show(ui, |ui| {
+        for command in UiCommand::ALL {
+            let key = command.key_text(ui.ctx());
+            if key.is_empty() {
+                continue;
+            }
+            ui.label(theme::bold(key));
+            ui.label(command.text()).on_hover_text(command.tooltip());
+            ui.end_row();
+        }
+        ui.label(theme::bold("Drag"));
+        ui.label("in a plot: move η; with the right button: pan; Ctrl + wheel: zoom");
+        ui.end_row();
+    });
+}
+
+fn messages_ui(ui: &mut Ui, scene: &Scene<'_>) {
+    ui.set_width(480.0);
+    if scene.state.messages.is_empty() {
+        ui.label(theme::note("Nothing has happened that you need to know."));
+        return;
+    }
+    ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
+        for message in scene.state.messages.iter().rev() {
+            message_text(ui, message);
+            if !message.asked.is_empty() {
+                ui.label(theme::note(format!("asked: {}", message.asked)));
+            }
+            ui.separator();
+        }
+    });
+}
+
+fn about_ui(ui: &mut Ui, scene: &Scene<'_>) {
+    ui.set_width(440.0);
+    ui.label(theme::bold(concat!("Etascope ", env!("CARGO_PKG_VERSION"))));
+    ui.label(env!("CARGO_PKG_DESCRIPTION"));
+    ui.label(theme::note(
+        "Response profiles after Szymkowiak, Pałubicki and Adamczewski (2026), arXiv 2609.39115.",
+    ));
+    ui.add_space(4.0);
+    ui.label(theme::bold("Encoders"));
+    for spec in &scene.state.catalogue {
+        ui.label(theme::note(format!("{}: {}; weights {}", spec.title, spec.source, spec.licence)));
+    }
+    ui.add_space(4.0);
+    ui.label(theme::bold("Photographs"));
+    for photo in &bundled::PHOTOS {
+        ui.label(theme::note(format!("{}: {}", photo.title, photo.credit)));
+    }
+    ui.add_space(4.0);
+    ui.label(theme::note("Program: MIT licence. Font: Lato, SIL Open Font License 1.1."));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_paths_may_come_from_a_shell_or_a_file_manager() {
+        assert_eq!(expand_home("/a/b.png"), PathBuf::from("/a/b.png"));
+        let from_manager = expand_home("file:///a%20b/%CE%B7%zz.png");
+        assert_eq!(from_manager, PathBuf::from("/a b/η%zz.png"));
+        assert!(!expand_home("~/b.png").starts_with("~"));
+    }
+}

@@ -1,0 +1,330 @@
+//! What is asked: encoder, readout, directions, sampling, device.
+
+use std::time::Duration;
+
+use eframe::egui::{ComboBox, DragValue, Key, ScrollArea, TextEdit, Ui, Vec2};
+
+use super::message::warning;
+use super::{info, summary};
+use crate::app::explain::{self, Explanation};
+use crate::app::format;
+use crate::app::intent::{Intent, Scene};
+use crate::app::state::Refinement;
+use crate::app::theme;
+use crate::app::ui_command::UiCommand;
+use crate::app::view::View;
+use crate::device::{DeviceChoice, DeviceInfo};
+use crate::encoders::{EncoderSpec, Readout};
+use crate::geometry::directions::DirectionFamily;
+use crate::recipe::Preset;
+
+/// Width of the names left of the controls.
+const NAME_WIDTH: f32 = 84.0;
+/// Height of a row.
+const ROW_HEIGHT: f32 = 26.0;
+/// Smoothing width that low-pass noise starts with, in pixels of the encoder's input.
+const SIGMA_PX: f32 = 2.0;
+/// Number of singular vectors that the family starts with.
+const SINGULAR_COUNT: usize = 5;
+
+/// The whole panel.
+pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        ui.label(theme::bold("Encoder"));
+        encoder_ui(ui, scene, intents);
+        readout_ui(ui, scene, intents);
+        twin_ui(ui, scene, intents);
+        section(ui, "Perturbation");
+        family_ui(ui, scene, intents);
+        seed_ui(ui, scene, view, intents);
+        dither_ui(ui, scene, intents);
+        section(ui, "Computation");
+        preset_ui(ui, scene, intents);
+        device_ui(ui, scene, intents);
+        section(ui, "Summary");
+        summary::summary_ui(ui, scene);
+    });
+}
+
+fn section(ui: &mut Ui, name: &str) {
+    ui.add_space(6.0);
+    ui.separator();
+    ui.label(theme::bold(name));
+}
+
+/// A name at the left, a control that fills the rest, and ⓘ at the right end.
+fn row(ui: &mut Ui, name: &str, about: Option<&Explanation>, control: impl FnOnce(&mut Ui, f32)) {
+    ui.horizontal(|ui| {
+        ui.set_min_height(ROW_HEIGHT);
+        let (rect, _) =
+            ui.allocate_exact_size(Vec2::new(NAME_WIDTH, ROW_HEIGHT), eframe::egui::Sense::hover());
+        ui.put(rect, |ui: &mut Ui| {
+            ui.with_layout(
+                eframe::egui::Layout::left_to_right(eframe::egui::Align::Center),
+                |ui| ui.label(theme::note(name)),
+            )
+            .inner
+        });
+        let spacing = ui.spacing().item_spacing.x;
+        // The room for ⓘ is kept in every row, so that all controls end at the same place.
+        let width = ui.available_width() - 16.0 - spacing;
+        let name = name.to_owned();
+        ui.name_inputs(name, |ui| control(ui, width));
+        if let Some(about) = about {
+            info(ui, about);
+        }
+    });
+}
+
+fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let spec = scene.state.spec();
+    row(ui, "Encoder", None, |ui, width| {
+        let combo = ComboBox::from_id_salt("encoder").width(width).selected_text(spec.title);
+        let inner = combo.show_ui(ui, |ui| {
+            for known in &scene.state.catalogue {
+                let text = format!(
+                    "{} · {} px · {:.1} M parameters",
+                    known.title,
+                    known.side_px,
+                    known.parameters as f64 / 1e6
+                );
+                if ui.selectable_label(known.name == spec.name, text).clicked() {
+                    intents.push(Intent::Encoder(known.name));
+                }
+            }
+        });
+        inner.response.on_hover_ui(|ui| {
+            ui.label(spec.source);
+            ui.label(theme::note(format!("weights: {}", spec.licence)));
+        });
+    });
+}
+
+fn readout_text(spec: &EncoderSpec, readout: &Readout) -> String {
+    match readout {
+        Readout::Pooled => format!("pooled · {}", spec.pooled_len),
+        Readout::Logits => format!("logits · {}", spec.logits_len),
+        Readout::Stage(index) => spec.stages.get(*index).map_or_else(
+            || format!("stage {index}"),
+            |stage| {
+                let [channels, height, width] = stage.shape;
+                format!("{} · {channels} × {height} × {width}", stage.name)
+            },
+        ),
+    }
+}
+
+fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let spec = scene.state.spec();
+    let chosen = &scene.state.recipe.readout;
+    row(ui, "Readout", Some(&explain::READOUT), |ui, width| {
+        let combo = ComboBox::from_id_salt("readout")
+            .width(width)
+            .selected_text(readout_text(spec, chosen));
+        combo.show_ui(ui, |ui| {
+            let stages = (0..spec.stages.len()).map(Readout::Stage);
+            for readout in [Readout::Pooled, Readout::Logits].into_iter().chain(stages) {
+                let text = readout_text(spec, &readout);
+                if ui.selectable_label(readout == *chosen, text).clicked() {
+                    intents.push(Intent::Readout(readout));
+                }
+            }
+        });
+    });
+}
+
+fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    row(ui, "Compare", Some(&explain::TWIN), |ui, _| {
+        let mut shown = scene.state.twin_shown;
+        let tooltip = format!("{} (R)", UiCommand::ToggleTwin.tooltip());
+        if ui.checkbox(&mut shown, "Random twin").on_hover_text(tooltip).changed() {
+            intents.push(Intent::Do(UiCommand::ToggleTwin));
+        }
+    });
+}
+
+fn family_text(family: DirectionFamily) -> &'static str {
+    match family {
+        DirectionFamily::Isotropic => "isotropic",
+        DirectionFamily::Rademacher => "random signs",
+        DirectionFamily::LowPass { .. } => "low-pass noise",
+        DirectionFamily::TopLogitGradient => "gradient of the top logit",
+        DirectionFamily::TopSingular { .. } => "top singular vectors",
+    }
+}
+
+fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let chosen = scene.state.recipe.family;
+    row(ui, "Directions", Some(&explain::FAMILY), |ui, width| {
+        let combo =
+            ComboBox::from_id_salt("family").width(width).selected_text(family_text(chosen));
+        combo.show_ui(ui, |ui| {
+            let all = [
+                DirectionFamily::Isotropic,
+                DirectionFamily::Rademacher,
+                DirectionFamily::LowPass { sigma_px: SIGMA_PX },
+                DirectionFamily::TopLogitGradient,
+                DirectionFamily::TopSingular { count: SINGULAR_COUNT },
+            ];
+            for family in all {
+                let is_chosen = std::mem::discriminant(&family) == std::mem::discriminant(&chosen);
+                let text = family_text(family);
+                let note = if family == DirectionFamily::Isotropic { " · the paper’s" } else { " · ours" };
+                if ui.selectable_label(is_chosen, format!("{text}{note}")).clicked() && !is_chosen {
+                    intents.push(Intent::Family(family));
+                }
+            }
+        });
+    });
+    match chosen {
+        DirectionFamily::LowPass { sigma_px } => row(ui, "Smoothing σ", None, |ui, _| {
+            let mut sigma = sigma_px;
+            let field = DragValue::new(&mut sigma).range(0.3..=32.0).speed(0.05).suffix(" px");
+            if is_done(&ui.add(field)) && sigma != sigma_px {
+                intents.push(Intent::Family(DirectionFamily::LowPass { sigma_px: sigma }));
+            }
+        }),
+        DirectionFamily::TopSingular { count } => row(ui, "How many", None, |ui, _| {
+            let mut number = count;
+            let field = DragValue::new(&mut number).range(1..=32).speed(0.1);
+            if is_done(&ui.add(field)) && number != count {
+                intents.push(Intent::Family(DirectionFamily::TopSingular { count: number }));
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// Whether a value was changed and is worth a computation: typed and confirmed, or dragged.
+fn is_done(response: &eframe::egui::Response) -> bool {
+    response.changed()
+}
+
+fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    row(ui, "Seed", None, |ui, width| {
+        let seed = scene.state.recipe.seed;
+        let mut text = view.seed_text.clone().unwrap_or_else(|| seed.to_string());
+        let button_width = 52.0;
+        let field = TextEdit::singleline(&mut text).desired_width(width - button_width - 16.0);
+        let response = ui
+            .add_sized(Vec2::new(width - button_width - 8.0, ROW_HEIGHT), field)
+            .on_hover_text("Seed of the one set of directions that all scales share");
+        if response.has_focus() {
+            view.seed_text = Some(text);
+        } else {
+            let dropped = ui.input(|input| input.key_pressed(Key::Escape));
+            if response.lost_focus()
+                && !dropped
+                && let Ok(typed) = text.trim().parse::<u64>()
+                && typed != seed
+            {
+                intents.push(Intent::Seed(typed));
+            }
+            view.seed_text = None;
+        }
+        let new = ui.add_sized(
+            Vec2::new(button_width, ROW_HEIGHT),
+            eframe::egui::Button::new("New"),
+        );
+        if new.on_hover_text(format!("{} (N)", UiCommand::NewSeed.tooltip())).clicked() {
+            intents.push(Intent::Do(UiCommand::NewSeed));
+        }
+    });
+}
+
+fn dither_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    row(ui, "Saturation", Some(&explain::DITHER), |ui, _| {
+        let mut on = scene.state.recipe.dither_seed.is_some();
+        if ui.checkbox(&mut on, "Dither ±½ grey level").changed() {
+            intents.push(Intent::Dither(on));
+        }
+    });
+}
+
+fn preset_text(preset: Preset) -> &'static str {
+    match preset {
+        Preset::Interactive => "interactive",
+        Preset::Paper => "paper",
+    }
+}
+
+fn preset_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let state = scene.state;
+    let time = |preset| {
+        state.estimated_secs(preset).map_or_else(
+            || "time not known yet".to_owned(),
+            |secs| format!("about {}", format::duration(Duration::from_secs_f64(secs))),
+        )
+    };
+    row(ui, "Sampling", Some(&explain::PRESET), |ui, width| {
+        let combo = ComboBox::from_id_salt("preset")
+            .width(width)
+            .selected_text(preset_text(state.preset));
+        combo.show_ui(ui, |ui| {
+            for (preset, what) in [
+                (Preset::Interactive, "128 directions, stops at ± 1 %"),
+                (Preset::Paper, "2,048 directions, 256 JVPs"),
+            ] {
+                let text = format!("{} · {what} · {}", preset_text(preset), time(preset));
+                if ui.selectable_label(preset == state.preset, text).clicked() {
+                    intents.push(Intent::Preset(preset));
+                }
+            }
+        });
+    });
+    if state.refinement == Refinement::AwaitsStart {
+        row(ui, "", None, |ui, _| {
+            if ui.button("Start").clicked() {
+                intents.push(Intent::Start);
+            }
+            ui.label(theme::note(time(state.preset)));
+        });
+    }
+}
+
+/// A device in a list: software adapters are named as such.
+fn device_text(device: &DeviceInfo) -> String {
+    if device.software {
+        format!("{} · {}, software", device.name, device.api)
+    } else {
+        format!("{} · {}", device.name, device.api)
+    }
+}
+
+fn device_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let state = scene.state;
+    let in_use = state.device.as_ref().map_or_else(|| "starting".to_owned(), device_text);
+    let selected = match &state.device_choice {
+        DeviceChoice::Auto => format!("auto: {in_use}"),
+        _ => in_use,
+    };
+    row(ui, "Device", None, |ui, width| {
+        let combo = ComboBox::from_id_salt("device").width(width).truncate().selected_text(selected);
+        let inner = combo.show_ui(ui, |ui| {
+            let choose = |ui: &mut Ui, choice: DeviceChoice, text: &str, intents: &mut Vec<_>| {
+                if ui.selectable_label(choice == state.device_choice, text).clicked() {
+                    intents.push(Intent::Device(choice));
+                }
+            };
+            choose(ui, DeviceChoice::Auto, "auto: the best hardware, else cpu", intents);
+            choose(ui, DeviceChoice::Cpu, "cpu · flex", intents);
+            for device in state.devices.iter().filter(|device| device.api != "flex") {
+                let choice = DeviceChoice::Adapter(device.name.clone());
+                choose(ui, choice, &device_text(device), intents);
+            }
+        });
+        inner.response.on_hover_text("Where the encoder runs; the window draws on its own device");
+    });
+    if let Some(check) = state.failed_self_check() {
+        let text = format!(
+            "This device differs from cpu by {} (bound {}): its results are not to be trusted.",
+            format::significant(check.largest_relative_difference, 2),
+            format::significant(check.bound, 1)
+        );
+        warning(ui, &text, |ui| {
+            if ui.button("Use cpu").clicked() {
+                intents.push(Intent::Device(DeviceChoice::Cpu));
+            }
+        });
+    }
+}

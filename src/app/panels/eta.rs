@@ -1,0 +1,179 @@
+//! The hero control: η on a logarithmic slider over the whole width.
+
+use eframe::egui::accesskit::Action;
+use eframe::egui::{
+    Align2, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Sense, Stroke, TextEdit, Ui, Vec2,
+    WidgetInfo,
+};
+
+use super::info;
+use crate::app::format;
+use crate::app::intent::{Intent, Scene};
+use crate::app::theme::{self, LARGE, Palette, SMALL};
+use crate::app::view::View;
+use crate::app::explain;
+use crate::figure::ticks::log_ticks;
+use crate::recipe::grey_rms;
+
+/// Steps of an arrow key in a decade.
+pub const FINE_STEPS: f64 = 50.0;
+
+/// η moved by `steps` fine steps of a fiftieth of a decade.
+pub fn stepped(eta_l2: f64, steps: f64) -> f64 {
+    eta_l2 * 10f64.powf(steps / FINE_STEPS)
+}
+
+/// Label, slider, typed entry and the same magnitude in grey levels.
+pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let palette = Palette::for_ui(ui);
+    ui.horizontal(|ui| {
+        ui.set_min_height(44.0);
+        let font = theme::bold_font(LARGE);
+        ui.label(theme::scripted("η", &font, palette.marker));
+        info(ui, &explain::ETA);
+        let right = 84.0 + 186.0 + 3.0 * ui.spacing().item_spacing.x;
+        let width = (ui.available_width() - right).max(120.0);
+        slider_ui(ui, scene, width, palette, intents);
+        entry_ui(ui, scene, view, intents);
+        let grey = grey_rms(scene.state.eta_l2, scene.state.input_len());
+        let text = format!("L2 = {} grey levels RMS", format::significant(grey, 3));
+        ui.add_sized(
+            Vec2::new(186.0, 26.0),
+            eframe::egui::Label::new(theme::note(text)).halign(eframe::egui::Align::LEFT),
+        )
+        .on_hover_text("Pixel RMS in grey levels of 255: 255 η/√(3HW)");
+    });
+}
+
+fn slider_ui(
+    ui: &mut Ui,
+    scene: &Scene<'_>,
+    width: f32,
+    palette: Palette,
+    intents: &mut Vec<Intent>,
+) {
+    let state = scene.state;
+    let [low, high] = state.eta_range();
+    let (rect, response) =
+        ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click_and_drag());
+    let track = Rect::from_x_y_ranges(
+        rect.left() + 10.0..=rect.right() - 10.0,
+        rect.top() + 12.0..=rect.top() + 18.0,
+    );
+    let x_of = |eta: f64| {
+        let fraction = (eta / low).ln() / (high / low).ln();
+        track.left() + fraction as f32 * track.width()
+    };
+
+    let mut eta = state.eta_l2;
+    if response.double_clicked() {
+        eta = state.eta_default();
+    } else if let Some(pointer) = response.interact_pointer_pos() {
+        let fraction = f64::from((pointer.x - track.left()) / track.width()).clamp(0.0, 1.0);
+        eta = low * (high / low).powf(fraction);
+        response.request_focus();
+    }
+    if response.has_focus() {
+        let filter = EventFilter {
+            horizontal_arrows: true,
+            vertical_arrows: true,
+            ..EventFilter::default()
+        };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+        eta = by_keys(ui, eta, state.eta_default(), [low, high]);
+    }
+    let asked = ui.input(|input| {
+        input.num_accesskit_action_requests(response.id, Action::Increment) as f64
+            - input.num_accesskit_action_requests(response.id, Action::Decrement) as f64
+    });
+    if asked != 0.0 {
+        eta = stepped(eta, asked);
+    }
+    if eta != state.eta_l2 {
+        intents.push(Intent::SetEta(eta));
+    }
+    let shown = eta.clamp(low, high);
+
+    let painter = ui.painter();
+    painter.rect_filled(track, 3.0, ui.visuals().widgets.inactive.bg_fill);
+    let mut travelled = track;
+    travelled.set_right(x_of(shown));
+    painter.rect_filled(travelled, 3.0, palette.marker.gamma_multiply(0.55));
+    for tick in log_ticks([low, high]) {
+        let x = x_of(tick.value);
+        let length = if tick.major { 5.0 } else { 3.0 };
+        let top = track.bottom() + 3.0;
+        painter.line_segment(
+            [Pos2::new(x, top), Pos2::new(x, top + length)],
+            Stroke::new(1.0, if tick.major { palette.weak } else { palette.edge }),
+        );
+        if let Some(label) = tick.label {
+            let font = FontId::proportional(SMALL);
+            let at = Pos2::new(x, top + 5.0);
+            painter.text(at, Align2::CENTER_TOP, label, font, palette.weak);
+        }
+    }
+    let handle = Pos2::new(x_of(shown), track.center().y);
+    let radius = if response.hovered() || response.dragged() { 10.0 } else { 9.0 };
+    painter.circle(handle, radius, palette.marker, Stroke::new(2.0, palette.card));
+    if response.has_focus() {
+        painter.circle_stroke(handle, radius + 3.0, Stroke::new(2.0, palette.encoder(0)));
+    }
+    if response.hovered() || response.dragged() {
+        ui.set_cursor_icon(CursorIcon::ResizeHorizontal);
+    }
+    response.widget_info(|| WidgetInfo::slider(true, shown, "Magnitude η, L2"));
+    if ui.ctx().has_accesskit_node(response.id) {
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            node.set_min_numeric_value(low);
+            node.set_max_numeric_value(high);
+            node.add_action(Action::Increment);
+            node.add_action(Action::Decrement);
+        });
+    }
+}
+
+/// η after the keys of this frame.
+fn by_keys(ui: &Ui, eta: f64, default: f64, [low, high]: [f64; 2]) -> f64 {
+    ui.input(|input| {
+        let pressed = |key| input.num_presses(key) as f64;
+        let fine = pressed(Key::ArrowRight) + pressed(Key::ArrowUp)
+            - pressed(Key::ArrowLeft)
+            - pressed(Key::ArrowDown);
+        let decades = pressed(Key::PageUp) - pressed(Key::PageDown);
+        if input.key_pressed(Key::Home) {
+            return default;
+        }
+        stepped(eta, fine + FINE_STEPS * decades).clamp(low, high)
+    })
+}
+
+fn entry_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let mut text = view
+        .eta_text
+        .clone()
+        .unwrap_or_else(|| format::significant(scene.state.eta_l2, 3));
+    let edit = TextEdit::singleline(&mut text)
+        .desired_width(68.0)
+        .horizontal_align(eframe::egui::Align::RIGHT)
+        .font(eframe::egui::TextStyle::Monospace);
+    let response = ui
+        .add_sized(Vec2::new(84.0, 28.0), edit)
+        .accessible_name("η, typed")
+        .on_hover_text("Type a magnitude and press Enter");
+    if response.has_focus() {
+        view.eta_text = Some(text);
+    } else if response.lost_focus() {
+        // Leaving the field takes its number, Escape drops it.
+        let dropped = ui.input(|input| input.key_pressed(Key::Escape));
+        if let Some(eta) = format::parse_positive(&text).filter(|_| !dropped) {
+            let same = text == format::significant(scene.state.eta_l2, 3);
+            if !same {
+                intents.push(Intent::SetEta(eta));
+            }
+        }
+        view.eta_text = None;
+    } else {
+        view.eta_text = None;
+    }
+}

@@ -1,0 +1,116 @@
+//! The curves: r_η, and below it the displacement and its prediction.
+
+use eframe::egui::{Align2, FontId, Ui, Vec2};
+
+use super::{heading, info};
+use crate::app::explain;
+use crate::app::intent::{Intent, Scene};
+use crate::app::plots::{self, PlotPlace, curve_name, legend_entry};
+use crate::app::settings::AxisScale;
+use crate::app::state::Refinement;
+use crate::app::theme::{BODY, Palette};
+use crate::app::view::View;
+use crate::recipe::WeightsKind;
+use crate::worker::Lane;
+
+/// Share of the height that the upper plot takes.
+const UPPER_SHARE: f32 = 0.62;
+
+/// The whole panel.
+pub fn response_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let reset = std::mem::take(&mut view.reset_plots);
+    let palette = Palette::for_ui(ui);
+    let heading_height = 26.0 + ui.spacing().item_spacing.y;
+    let plots_height = (ui.available_height() - 2.0 * heading_height - 8.0).max(160.0);
+    let width = ui.available_width();
+
+    heading(ui, "Response r_η", |ui| {
+        axis_switches(ui, scene, intents);
+        info(ui, &explain::RESPONSE);
+        ui.add_space(8.0);
+        legend(ui, scene, palette);
+    });
+    let size = Vec2::new(width, plots_height * UPPER_SHARE);
+    let upper = plots::response_plot(ui, scene, size, reset);
+    if let Some(text) = nothing_yet(scene) {
+        let at = upper.transform.frame().center();
+        let font = FontId::proportional(BODY);
+        ui.painter().text(at, Align2::CENTER_CENTER, text, font, palette.weak);
+    }
+    ui.add_space(8.0);
+    heading(ui, "Displacement and prediction", |ui| {
+        info(ui, &explain::DISPLACEMENT);
+        ui.add_space(8.0);
+        legend_entry(ui, "η² mean ‖Ju‖²", palette.prediction, false, 2.5);
+        let colour = palette.encoder(scene.state.encoder_index());
+        legend_entry(ui, "mean ‖Φ(x+ηu) − Φ(x)‖²", colour, false, 2.5);
+    });
+    let size = Vec2::new(width, ui.available_height().max(60.0));
+    let lower = plots::displacement_plot(ui, scene, size, reset);
+    view.response_rect = Some(lower.transform.frame().union(*upper.transform.frame()));
+    view.plots = vec![upper, lower];
+}
+
+fn legend(ui: &mut Ui, scene: &Scene<'_>, palette: Palette) {
+    let colour = palette.encoder(scene.state.encoder_index());
+    if scene.state.twin_shown {
+        legend_entry(ui, curve_name(WeightsKind::Random), colour, true, 2.5);
+    }
+    legend_entry(ui, "single pairs", colour.gamma_multiply(0.45), false, 1.0);
+    legend_entry(ui, "trained, mean ± s.e.", colour, false, 2.5);
+}
+
+fn axis_switches(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    let toggled = |scale| match scale {
+        AxisScale::Log => AxisScale::Linear,
+        AxisScale::Linear => AxisScale::Log,
+    };
+    let settings = scene.settings;
+    let is_log = settings.y_scale == AxisScale::Log;
+    if ui.selectable_label(is_log, "log r").on_hover_text("Logarithmic r axis (Y)").clicked() {
+        intents.push(Intent::YScale(toggled(settings.y_scale)));
+    }
+    let is_log = settings.x_scale == AxisScale::Log;
+    if ui.selectable_label(is_log, "log η").on_hover_text("Logarithmic η axis (X)").clicked() {
+        intents.push(Intent::XScale(toggled(settings.x_scale)));
+    }
+}
+
+/// What stands in the empty plot.
+fn nothing_yet(scene: &Scene<'_>) -> Option<String> {
+    let state = scene.state;
+    let undefined = state.curves().find_map(|(weights, curve)| {
+        let reason = curve.profile()?.undefined.as_ref()?;
+        Some(format!("r of the {} curve is undefined: {reason}", curve_name(weights)))
+    });
+    if undefined.is_some() {
+        return undefined;
+    }
+    if state.curves().any(|(_, curve)| curve.run.is_some()) {
+        return None;
+    }
+    if state.photo.is_none() && !state.lane(Lane::Image).busy {
+        return Some("Open a photograph to see its response profile".to_owned());
+    }
+    Some(match state.refinement {
+        Refinement::AwaitsStart => "Press Start to begin".to_owned(),
+        Refinement::Stopped => "Stopped. Press space to start again".to_owned(),
+        _ => state
+            .visible_work()
+            .and_then(|(_, lane)| lane.progress.as_ref())
+            .map_or_else(|| "starting".to_owned(), |progress| progress.stage.clone()),
+    })
+}
+
+/// Moves the marker where the pointer drags it in a plot, judged by where the plots stood in the last
+/// frame, before anything of this frame is drawn.
+pub fn dragged_eta(ui: &Ui, scene: &Scene<'_>, places: &[PlotPlace]) -> Option<f64> {
+    let axis = crate::app::axis::Axis::new(scene.settings.x_scale);
+    places.iter().find_map(|place| {
+        let response = ui.ctx().read_response(place.id)?;
+        let is_held = response.dragged_by(eframe::egui::PointerButton::Primary)
+            || response.is_pointer_button_down_on() && ui.input(|i| i.pointer.primary_down());
+        let pointer = response.interact_pointer_pos().filter(|_| is_held)?;
+        Some(axis.value(place.transform.value_from_position(pointer).x))
+    })
+}

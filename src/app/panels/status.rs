@@ -1,0 +1,130 @@
+//! The status bar: what is being worked on, how far it is, what it costs.
+
+use eframe::egui::{Align, Button, Label, Layout, ProgressBar, Ui, Vec2};
+
+use crate::app::format;
+use crate::app::intent::{Intent, Scene};
+use crate::app::state::{Refinement, State};
+use crate::app::theme;
+use crate::app::ui_command::UiCommand;
+use crate::worker::{Lane, Progress};
+
+/// The whole bar.
+pub fn status_ui(ui: &mut Ui, scene: &Scene<'_>, memory_bytes: Option<usize>, intents: &mut Vec<Intent>) {
+    let state = scene.state;
+    ui.horizontal(|ui| {
+        ui.set_min_height(26.0);
+        ui.label(theme::note(context_text(state)));
+        ui.separator();
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let memory = memory_bytes.map(format::megabytes).unwrap_or_default();
+            fixed(ui, 64.0, &memory).on_hover_text("Memory of the whole program");
+            fixed(ui, 84.0, &elapsed_text(state)).on_hover_text("Time spent on the curves");
+            work_ui(ui, state, intents);
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                ui.add(Label::new(theme::note(stage_text(state))).truncate());
+            });
+        });
+    });
+}
+
+/// A note in a field of fixed width, flush right.
+fn fixed(ui: &mut Ui, width: f32, text: &str) -> eframe::egui::Response {
+    ui.allocate_ui_with_layout(
+        Vec2::new(width, 20.0),
+        Layout::right_to_left(Align::Center),
+        |ui| {
+            ui.set_min_width(width);
+            ui.label(theme::note(text))
+        },
+    )
+    .inner
+}
+
+/// Progress and the buttons that act on it. The room is kept when there is nothing to do.
+fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
+    let work = state.visible_work();
+    let is_busy = work.is_some();
+    let can_pause = matches!(state.refinement, Refinement::Running | Refinement::Paused);
+    let size = Vec2::new(64.0, 24.0);
+    let cancel = ui.add_enabled(is_busy, Button::new("Cancel").min_size(size));
+    if cancel.on_hover_text("Stop the work; what is shown stays (Esc)").clicked() {
+        intents.push(Intent::Do(UiCommand::Cancel));
+    }
+    let (text, tooltip) = match state.refinement {
+        Refinement::Paused => ("Resume", "Go on refining (space)"),
+        Refinement::Stopped => ("Refine", "Go on where it stopped (space)"),
+        _ => ("Pause", "Hold the refinement (space)"),
+    };
+    let is_possible = can_pause || state.refinement == Refinement::Stopped;
+    let pause = ui.add_enabled(is_possible, Button::new(text).min_size(size));
+    if pause.on_hover_text(tooltip).clicked() {
+        intents.push(Intent::Do(UiCommand::PauseResume));
+    }
+    let fraction = work
+        .and_then(|(_, lane)| lane.progress.as_ref())
+        .map_or(if is_busy { 0.0 } else { 1.0 }, |progress| progress.fraction);
+    let bar = ProgressBar::new(fraction).desired_width(140.0).desired_height(8.0);
+    ui.add_visible(is_busy, bar).accessible_name("Progress");
+}
+
+/// Photograph, encoder and device.
+fn context_text(state: &State) -> String {
+    let photo = state.photo.as_ref().map_or("no photograph", |photo| photo.name.as_str());
+    let device = state.device.as_ref().map_or_else(
+        || "device starting".to_owned(),
+        |device| {
+            let software = if device.software { ", software" } else { "" };
+            format!("{} ({}{software})", device.name, device.api)
+        },
+    );
+    format!("{photo}  ·  {}  ·  {device}", state.spec().title)
+}
+
+/// `96 of 128 directions · ± 3 % · 12 s left`, or what else there is to say.
+fn stage_text(state: &State) -> String {
+    if let Some((lane, work)) = state.visible_work() {
+        if lane == Lane::Profile && state.refinement == Refinement::Paused {
+            return format!("paused · {}", describe(work.progress.as_ref(), "waiting"));
+        }
+        let idle = match lane {
+            Lane::Image => "opening the photograph",
+            Lane::Device => "starting the device",
+            Lane::Export => "writing files",
+            Lane::Profile | Lane::Measure => "starting",
+        };
+        return describe(work.progress.as_ref(), idle);
+    }
+    match state.refinement {
+        Refinement::AwaitsStart => "press Start to compute".to_owned(),
+        Refinement::Stopped => "stopped".to_owned(),
+        _ => match state.relative_error() {
+            Some(error) => {
+                format!("done · ± {} % at most", format::significant(100.0 * error, 2))
+            }
+            None => String::new(),
+        },
+    }
+}
+
+fn describe(progress: Option<&Progress>, idle: &str) -> String {
+    let Some(progress) = progress else { return idle.to_owned() };
+    match progress.remaining {
+        Some(time) => format!("{} · {} left", progress.stage, format::duration(time)),
+        None => progress.stage.clone(),
+    }
+}
+
+/// Time that went into the shown curves.
+fn elapsed_text(state: &State) -> String {
+    let secs: f64 = state
+        .curves()
+        .filter_map(|(_, curve)| curve.run.as_ref())
+        .map(|run| run.elapsed_secs)
+        .sum();
+    if secs > 0.0 {
+        format::duration(std::time::Duration::from_secs_f64(secs))
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,120 @@
+//! The summary table: what is read off each curve, in figures and a word.
+
+use eframe::egui::{Align, Grid, Layout, RichText, Ui, Vec2};
+
+use super::info;
+use crate::app::explain::{self, Explanation};
+use crate::app::format::{self, UNDEFINED};
+use crate::app::intent::Scene;
+use crate::app::state::Curve;
+use crate::app::theme::{self, Palette};
+use crate::geometry::Summary;
+use crate::geometry::summary::Reading;
+use crate::recipe::WeightsKind;
+
+/// Width of a column of figures.
+const COLUMN: f32 = 78.0;
+/// Width of the names.
+const NAMES: f32 = 84.0;
+
+/// A row: name, explanation, and how it is read.
+type Row = (&'static str, &'static Explanation, fn(&Summary) -> &Reading);
+
+const ROWS: [Row; 7] = [
+    ("Plateau", &explain::PLATEAU, |s| &s.plateau),
+    ("Onset η", &explain::ONSET, |s| &s.onset_eta_l2),
+    ("Peak r*", &explain::PEAK, |s| &s.peak_r),
+    ("Peak η*", &explain::PEAK, |s| &s.peak_eta_l2),
+    ("Width, dec.", &explain::WIDTH, |s| &s.half_width_decades),
+    ("Crossing η", &explain::CROSSING, |s| &s.crossing_eta_l2),
+    ("End r", &explain::END, |s| &s.end_r),
+];
+
+/// The whole table.
+pub fn summary_ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let curves: Vec<(WeightsKind, &Curve)> = scene.state.curves().collect();
+    Grid::new("summary").num_columns(4).spacing(Vec2::new(4.0, 2.0)).show(ui, |ui| {
+        name(ui, "");
+        for (weights, _) in &curves {
+            let title = match weights {
+                WeightsKind::Trained => "trained",
+                WeightsKind::Random => "twin",
+            };
+            figure(ui, RichText::new(title).small().weak(), None, false);
+        }
+        ui.end_row();
+        for (title, about, read) in ROWS {
+            name(ui, title);
+            for (_, curve) in &curves {
+                reading(ui, curve, read);
+            }
+            ui.push_id(title, |ui| info(ui, about));
+            ui.end_row();
+        }
+        name(ui, "Shape");
+        for (_, curve) in &curves {
+            shape(ui, curve);
+        }
+        ui.push_id("Shape", |ui| info(ui, &explain::SHAPE));
+        ui.end_row();
+    });
+}
+
+fn name(ui: &mut Ui, text: &str) {
+    ui.allocate_ui_with_layout(
+        Vec2::new(NAMES, 20.0),
+        Layout::left_to_right(Align::Center),
+        |ui| {
+            ui.set_min_width(NAMES);
+            ui.label(theme::note(text));
+        },
+    );
+}
+
+fn reading(ui: &mut Ui, curve: &Curve, read: fn(&Summary) -> &Reading) {
+    let Some(profile) = curve.profile() else {
+        let reason = "not measured yet".to_owned();
+        figure(ui, RichText::new(UNDEFINED).weak(), Some(reason), false);
+        return;
+    };
+    match read(&profile.summary) {
+        Reading::Value(value) => {
+            figure(ui, RichText::new(format::significant(*value, 3)), None, curve.stale);
+        }
+        Reading::Undefined(reason) => {
+            figure(ui, RichText::new(UNDEFINED), Some(reason.clone()), curve.stale);
+        }
+    }
+}
+
+fn shape(ui: &mut Ui, curve: &Curve) {
+    match curve.profile() {
+        Some(profile) => {
+            let word = theme::bold(profile.summary.shape.word());
+            figure(ui, word, Some(profile.summary.shape_reason.clone()), curve.stale);
+        }
+        None => figure(
+            ui,
+            RichText::new(UNDEFINED).weak(),
+            Some("not measured yet".to_owned()),
+            false,
+        ),
+    }
+}
+
+/// A figure, flush right in a column of fixed width.
+fn figure(ui: &mut Ui, text: RichText, reason: Option<String>, stale: bool) {
+    let palette = Palette::for_ui(ui);
+    let text = if stale { text.color(palette.weak) } else { text };
+    ui.allocate_ui_with_layout(
+        Vec2::new(COLUMN, 20.0),
+        Layout::right_to_left(Align::Center),
+        |ui| {
+            ui.set_min_width(COLUMN);
+            let response = ui.label(text);
+            if let Some(reason) = reason {
+                response.on_hover_text(reason);
+            }
+        },
+    );
+}

@@ -1,0 +1,344 @@
+//! Colours, type and space. Dark and light are both designed; one family in three sizes; distances
+//! are multiples of four points, mostly eight.
+
+use std::sync::Arc;
+
+use eframe::egui::text::{LayoutJob, TextFormat};
+use eframe::egui::{
+    Align, Color32, Context, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Frame,
+    Margin, RichText, Shadow, Stroke, Style, TextStyle, Theme, ThemePreference, Ui, Vec2, Visuals,
+    style::HandleShape,
+};
+
+use super::settings::ThemeChoice;
+use crate::figure::fonts;
+use crate::figure::label::{self, Script};
+use crate::figure::palette::OKABE_ITO;
+
+/// Size of notes and tick labels in points.
+pub const SMALL: f32 = 12.0;
+/// Size of text and controls in points.
+pub const BODY: f32 = 14.0;
+/// Size of the figures that are read from afar, in points.
+pub const LARGE: f32 = 20.0;
+/// The distance between things that belong together, in points.
+pub const GAP: f32 = 8.0;
+/// Width of the column of controls in points.
+pub const CONTROLS_WIDTH: f32 = 296.0;
+
+/// Name of the bold cut as a font family.
+const BOLD: &str = "bold";
+
+/// Index in [`OKABE_ITO`].
+const BLUE: usize = 0;
+const VERMILION: usize = 1;
+const GREEN: usize = 2;
+const PURPLE: usize = 3;
+const ORANGE: usize = 4;
+const SKY: usize = 5;
+
+/// Colours by what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Palette {
+    /// Dark or light.
+    pub dark: bool,
+    /// Behind the cards.
+    pub ground: Color32,
+    /// Cards.
+    pub card: Color32,
+    /// Plots and fields.
+    pub well: Color32,
+    /// Edges of cards.
+    pub edge: Color32,
+    /// Text.
+    pub text: Color32,
+    /// Notes.
+    pub weak: Color32,
+    /// Grid lines of plots.
+    pub grid: Color32,
+    /// The line r = 1.
+    pub reference: Color32,
+    /// The η marker, everywhere.
+    pub marker: Color32,
+    /// The linear prediction.
+    pub prediction: Color32,
+    /// Something to be seen to.
+    pub warning: Color32,
+    /// Failures.
+    pub error: Color32,
+    /// Success.
+    pub good: Color32,
+    /// Values below 0.
+    pub below: Color32,
+    /// Values above 1.
+    pub above: Color32,
+}
+
+impl Palette {
+    /// The colours of a theme.
+    pub fn of(dark: bool) -> Self {
+        if dark {
+            Self {
+                dark,
+                ground: Color32::from_rgb(0x12, 0x15, 0x18),
+                card: Color32::from_rgb(0x1b, 0x1f, 0x23),
+                well: Color32::from_rgb(0x13, 0x16, 0x19),
+                edge: Color32::from_rgb(0x2d, 0x33, 0x39),
+                text: Color32::from_rgb(0xe4, 0xe7, 0xea),
+                weak: Color32::from_rgb(0x9c, 0xa6, 0xaf),
+                grid: Color32::from_rgb(0x2b, 0x31, 0x37),
+                reference: Color32::from_rgb(0x8a, 0x94, 0x9d),
+                marker: hue(PURPLE),
+                prediction: Color32::from_rgb(0x2f, 0xb5, 0x8e),
+                warning: hue(ORANGE),
+                error: Color32::from_rgb(0xff, 0x8a, 0x65),
+                good: Color32::from_rgb(0x2f, 0xb5, 0x8e),
+                below: hue(SKY),
+                above: hue(ORANGE),
+            }
+        } else {
+            Self {
+                dark,
+                ground: Color32::from_rgb(0xe9, 0xec, 0xef),
+                card: Color32::from_rgb(0xfb, 0xfc, 0xfd),
+                well: Color32::WHITE,
+                edge: Color32::from_rgb(0xd0, 0xd6, 0xdb),
+                text: Color32::from_rgb(0x1a, 0x1f, 0x24),
+                weak: Color32::from_rgb(0x57, 0x62, 0x6c),
+                grid: Color32::from_rgb(0xe4, 0xe8, 0xeb),
+                reference: Color32::from_rgb(0x6c, 0x77, 0x80),
+                marker: Color32::from_rgb(0xa8, 0x43, 0x7b),
+                prediction: Color32::from_rgb(0x00, 0x85, 0x61),
+                warning: Color32::from_rgb(0x9a, 0x5b, 0x00),
+                error: Color32::from_rgb(0xb3, 0x3a, 0x0c),
+                good: hue(GREEN),
+                below: hue(BLUE),
+                above: hue(VERMILION),
+            }
+        }
+    }
+
+    /// The colours of the theme that `ui` is drawn in.
+    pub fn for_ui(ui: &Ui) -> Self {
+        Self::of(ui.visuals().dark_mode)
+    }
+
+    /// Hue of the encoder with this place in the catalogue: Okabe–Ito, the lighter of each pair on
+    /// dark ground.
+    pub fn encoder(&self, index: usize) -> Color32 {
+        const ON_LIGHT: [usize; 3] = [BLUE, VERMILION, GREEN];
+        const ON_DARK: [usize; 3] = [SKY, ORANGE, GREEN];
+        let order = if self.dark { ON_DARK } else { ON_LIGHT };
+        hue(order[index % order.len()])
+    }
+
+    /// A colour as the shader takes it.
+    pub fn channels(colour: Color32) -> [f32; 3] {
+        [colour.r(), colour.g(), colour.b()].map(|value| f32::from(value) / 255.0)
+    }
+}
+
+fn hue(index: usize) -> Color32 {
+    let [r, g, b] = OKABE_ITO[index];
+    Color32::from_rgb(r, g, b)
+}
+
+/// Installs fonts and both styles, and chooses the theme.
+pub fn install(context: &Context, choice: ThemeChoice) {
+    context.set_fonts(font_definitions());
+    for theme in [Theme::Dark, Theme::Light] {
+        let palette = Palette::of(theme == Theme::Dark);
+        context.style_mut_of(theme, |style| set_style(style, palette));
+    }
+    choose(context, choice);
+}
+
+/// Chooses light, dark or the system's theme.
+pub fn choose(context: &Context, choice: ThemeChoice) {
+    context.set_theme(match choice {
+        ThemeChoice::System => ThemePreference::System,
+        ThemeChoice::Light => ThemePreference::Light,
+        ThemeChoice::Dark => ThemePreference::Dark,
+    });
+}
+
+fn font_definitions() -> FontDefinitions {
+    let mut definitions = FontDefinitions::default();
+    let families = [("regular", fonts::REGULAR), (BOLD, fonts::BOLD)];
+    for (name, bytes) in families {
+        definitions.font_data.insert(name.to_owned(), Arc::new(FontData::from_static(bytes)));
+    }
+    // The toolkit's own fonts stay behind ours for signs that ours lacks.
+    let fallback = definitions.families.get(&FontFamily::Proportional).cloned().unwrap_or_default();
+    let led_by = |first: &str| {
+        let mut list = vec![first.to_owned()];
+        list.extend(fallback.iter().cloned());
+        list
+    };
+    definitions.families.insert(FontFamily::Proportional, led_by("regular"));
+    // Its figures are all of one width, which is what monospace is used for here.
+    definitions.families.insert(FontFamily::Monospace, led_by("regular"));
+    definitions.families.insert(FontFamily::Name(BOLD.into()), led_by(BOLD));
+    definitions
+}
+
+fn set_style(style: &mut Style, palette: Palette) {
+    style.text_styles = [
+        (TextStyle::Small, FontId::proportional(SMALL)),
+        (TextStyle::Body, FontId::proportional(BODY)),
+        (TextStyle::Button, FontId::proportional(BODY)),
+        (TextStyle::Monospace, FontId::monospace(BODY)),
+        (TextStyle::Heading, bold_font(LARGE)),
+    ]
+    .into();
+    style.spacing.item_spacing = Vec2::new(GAP, 6.0);
+    style.spacing.button_padding = Vec2::new(GAP, 4.0);
+    style.spacing.interact_size = Vec2::new(32.0, 26.0);
+    style.spacing.icon_width = 16.0;
+    style.spacing.icon_width_inner = 9.0;
+    style.spacing.icon_spacing = 6.0;
+    style.spacing.menu_margin = Margin::same(6);
+    style.spacing.window_margin = Margin::same(12);
+    style.spacing.tooltip_width = 360.0;
+    style.spacing.combo_height = 360.0;
+    // Numbers and names can be selected where it helps; elsewhere a drag is not a selection.
+    style.interaction.selectable_labels = false;
+    style.visuals = visuals(palette);
+}
+
+fn visuals(palette: Palette) -> Visuals {
+    let mut visuals = if palette.dark { Visuals::dark() } else { Visuals::light() };
+    let radius = CornerRadius::same(4);
+    let control = |lighter: u8, darker: u8| {
+        if palette.dark { Color32::from_gray(lighter) } else { Color32::from_gray(darker) }
+    };
+    visuals.panel_fill = palette.ground;
+    visuals.window_fill = palette.card;
+    visuals.window_stroke = Stroke::new(1.0, palette.edge);
+    visuals.window_corner_radius = CornerRadius::same(8);
+    visuals.menu_corner_radius = CornerRadius::same(6);
+    visuals.extreme_bg_color = palette.well;
+    visuals.faint_bg_color = control(0x21, 0xf3);
+    visuals.weak_text_color = Some(palette.weak);
+    visuals.hyperlink_color = palette.encoder(0);
+    visuals.warn_fg_color = palette.warning;
+    visuals.error_fg_color = palette.error;
+    visuals.window_shadow = Shadow {
+        offset: [0, 4],
+        blur: 16,
+        spread: 0,
+        color: Color32::from_black_alpha(if palette.dark { 110 } else { 40 }),
+    };
+    visuals.popup_shadow = visuals.window_shadow;
+    visuals.slider_trailing_fill = true;
+    visuals.handle_shape = HandleShape::Circle;
+    visuals.selection.bg_fill = if palette.dark {
+        Color32::from_rgb(0x24, 0x52, 0x6e)
+    } else {
+        Color32::from_rgb(0xcb, 0xe2, 0xf1)
+    };
+    visuals.selection.stroke = Stroke::new(1.5, palette.encoder(0));
+
+    let widgets = &mut visuals.widgets;
+    widgets.noninteractive.bg_fill = palette.card;
+    widgets.noninteractive.weak_bg_fill = palette.card;
+    widgets.noninteractive.bg_stroke = Stroke::new(1.0, palette.edge);
+    widgets.noninteractive.fg_stroke = Stroke::new(1.0, palette.text);
+    let states = [
+        (&mut widgets.inactive, control(0x2a, 0xee), Stroke::new(1.0, palette.edge)),
+        (&mut widgets.hovered, control(0x36, 0xe3), Stroke::new(1.0, palette.weak)),
+        // Pressed, and focused by the keyboard: the frame must be seen from across the desk.
+        (&mut widgets.active, control(0x3e, 0xda), Stroke::new(2.0, palette.encoder(0))),
+        (&mut widgets.open, control(0x30, 0xe6), Stroke::new(1.0, palette.weak)),
+    ];
+    for (state, fill, stroke) in states {
+        state.bg_fill = fill;
+        state.weak_bg_fill = fill;
+        state.bg_stroke = stroke;
+        state.fg_stroke = Stroke::new(1.5, palette.text);
+        state.expansion = 0.0;
+        state.corner_radius = radius;
+    }
+    widgets.noninteractive.corner_radius = radius;
+    visuals
+}
+
+/// The bold cut in a size.
+pub fn bold_font(size: f32) -> FontId {
+    FontId::new(size, FontFamily::Name(BOLD.into()))
+}
+
+/// Bold text in body size.
+pub fn bold(text: impl Into<String>) -> RichText {
+    RichText::new(text).font(bold_font(BODY))
+}
+
+/// A note: small and weak.
+pub fn note(text: impl Into<String>) -> RichText {
+    RichText::new(text).small().weak()
+}
+
+/// A label with sub- and superscripts as [`crate::figure::label`] writes them.
+pub fn scripted(markup: &str, font: &FontId, colour: Color32) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    for span in label::spans(markup) {
+        let (size, valign) = match span.script {
+            Script::Base => (1.0, Align::Center),
+            Script::Sub => (label::SCRIPT_SIZE as f32, Align::BOTTOM),
+            Script::Super => (label::SCRIPT_SIZE as f32, Align::TOP),
+        };
+        let font_id = FontId::new(font.size * size, font.family.clone());
+        job.append(&span.text, 0.0, TextFormat { font_id, color: colour, valign, ..Default::default() });
+    }
+    job
+}
+
+/// The frame of a card.
+pub fn card(palette: Palette) -> Frame {
+    Frame::new()
+        .fill(palette.card)
+        .stroke(Stroke::new(1.0, palette.edge))
+        .corner_radius(CornerRadius::same(8))
+        .inner_margin(Margin::same(12))
+}
+
+/// The frame of a card that floats above others.
+pub fn floating_card(ui: &Ui, palette: Palette) -> Frame {
+    card(palette).shadow(ui.visuals().window_shadow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// WCAG 2.2 relative luminance.
+    fn luminance(colour: Color32) -> f64 {
+        let linear = |value: u8| {
+            let v = f64::from(value) / 255.0;
+            if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(colour.r()) + 0.7152 * linear(colour.g()) + 0.0722 * linear(colour.b())
+    }
+
+    fn contrast(a: Color32, b: Color32) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// WCAG 2.2: 4.5 for text, 3 for graphics that carry meaning.
+    #[test]
+    fn both_themes_have_the_contrast_that_wcag_asks_for() {
+        for dark in [true, false] {
+            let p = Palette::of(dark);
+            for ground in [p.card, p.ground] {
+                for text in [p.text, p.weak, p.warning, p.error] {
+                    assert!(contrast(text, ground) >= 4.5, "{text:?} on {ground:?}");
+                }
+            }
+            let lines = [p.marker, p.prediction, p.reference, p.encoder(0), p.encoder(1)];
+            for line in lines {
+                assert!(contrast(line, p.well) >= 3.0, "{line:?} on {:?}", p.well);
+            }
+        }
+    }
+}

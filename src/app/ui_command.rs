@@ -1,0 +1,247 @@
+//! What can be done by menu or key: one list owns the text, the tooltip and the shortcut of each.
+
+use eframe::egui::{Context, Key, KeyboardShortcut, Modifiers};
+
+/// Something that menu, key or button can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UiCommand {
+    /// Open a photograph.
+    Open,
+    /// Take a photograph from the clipboard.
+    Paste,
+    /// Write table, sidecar and figure.
+    Export,
+    /// Copy the command line that computes the same.
+    CopyCommand,
+    /// Leave.
+    Quit,
+    /// Show or hide the random twin.
+    ToggleTwin,
+    /// Draw other directions.
+    NewSeed,
+    /// Hold the refinement, or let it go on.
+    PauseResume,
+    /// Close what is open, else stop the work.
+    Cancel,
+    /// A smaller or larger η by a fine step.
+    EtaDown,
+    /// See [`UiCommand::EtaDown`].
+    EtaUp,
+    /// η by a decade.
+    EtaDecadeDown,
+    /// See [`UiCommand::EtaDecadeDown`].
+    EtaDecadeUp,
+    /// η as at the start.
+    EtaReset,
+    /// Switch the η axis between log and linear.
+    ToggleXScale,
+    /// Switch the r axis between log and linear.
+    ToggleYScale,
+    /// Show the whole ladder again.
+    ResetPlots,
+    /// Larger interface.
+    ZoomIn,
+    /// Smaller interface.
+    ZoomOut,
+    /// Interface in the system's own size.
+    ZoomReset,
+    /// All keys.
+    Keys,
+    /// The welcome.
+    Welcome,
+    /// All messages since the start.
+    Messages,
+    /// Version, sources, licences.
+    About,
+}
+
+impl UiCommand {
+    /// All of them, in the order of the list of keys.
+    pub const ALL: [Self; 24] = [
+        Self::Open,
+        Self::Paste,
+        Self::Export,
+        Self::CopyCommand,
+        Self::Quit,
+        Self::ToggleTwin,
+        Self::NewSeed,
+        Self::PauseResume,
+        Self::Cancel,
+        Self::EtaDown,
+        Self::EtaUp,
+        Self::EtaDecadeDown,
+        Self::EtaDecadeUp,
+        Self::EtaReset,
+        Self::ToggleXScale,
+        Self::ToggleYScale,
+        Self::ResetPlots,
+        Self::ZoomIn,
+        Self::ZoomOut,
+        Self::ZoomReset,
+        Self::Keys,
+        Self::Welcome,
+        Self::Messages,
+        Self::About,
+    ];
+
+    /// Text in menus.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Open => "Open photograph…",
+            Self::Paste => "Paste photograph",
+            Self::Export => "Export…",
+            Self::CopyCommand => "Copy as command",
+            Self::Quit => "Quit",
+            Self::ToggleTwin => "Random twin",
+            Self::NewSeed => "New seed",
+            Self::PauseResume => "Pause or resume",
+            Self::Cancel => "Close or cancel",
+            Self::EtaDown => "η smaller",
+            Self::EtaUp => "η larger",
+            Self::EtaDecadeDown => "η a decade smaller",
+            Self::EtaDecadeUp => "η a decade larger",
+            Self::EtaReset => "Reset η",
+            Self::ToggleXScale => "η axis logarithmic",
+            Self::ToggleYScale => "r axis logarithmic",
+            Self::ResetPlots => "Whole ladder",
+            Self::ZoomIn => "Larger interface",
+            Self::ZoomOut => "Smaller interface",
+            Self::ZoomReset => "Interface in normal size",
+            Self::Keys => "All keys",
+            Self::Welcome => "Welcome",
+            Self::Messages => "Messages",
+            Self::About => "About Etascope",
+        }
+    }
+
+    /// One sentence on what it does.
+    pub fn tooltip(self) -> &'static str {
+        match self {
+            Self::Open => "Open a photograph from a file",
+            Self::Paste => "Use the image or the file on the clipboard",
+            Self::Export => "Write table, sidecar and figure of the curves on screen",
+            Self::CopyCommand => "Copy the command line that computes the same without a window",
+            Self::Quit => "Leave the program",
+            Self::ToggleTwin => "Compare with the same architecture at random initialisation",
+            Self::NewSeed => "Draw another set of directions",
+            Self::PauseResume => "Hold the refinement of the curves, or let it go on",
+            Self::Cancel => "Close the topmost card; with none open, stop the work",
+            Self::EtaDown | Self::EtaUp => "Move the marker by a fiftieth of a decade",
+            Self::EtaDecadeDown | Self::EtaDecadeUp => "Move the marker by a factor of ten",
+            Self::EtaReset => "Put the marker back where it was at the start",
+            Self::ToggleXScale => "Logarithmic or linear η axis",
+            Self::ToggleYScale => "Logarithmic or linear r axis",
+            Self::ResetPlots => "Undo zooming and panning of the plots",
+            Self::ZoomIn => "Scale the whole interface up",
+            Self::ZoomOut => "Scale the whole interface down",
+            Self::ZoomReset => "Scale the interface as the system does",
+            Self::Keys => "List all keys",
+            Self::Welcome => "Show the welcome again",
+            Self::Messages => "List all messages since the start",
+            Self::About => "Version, sources and licences",
+        }
+    }
+
+    /// Its key, if it has one.
+    pub fn shortcut(self) -> Option<KeyboardShortcut> {
+        let plain = |key| Some(KeyboardShortcut::new(Modifiers::NONE, key));
+        let command = |key| Some(KeyboardShortcut::new(Modifiers::COMMAND, key));
+        match self {
+            Self::Open => plain(Key::O),
+            Self::Paste => command(Key::V),
+            Self::Export => plain(Key::E),
+            Self::CopyCommand => {
+                Some(KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::C))
+            }
+            Self::Quit => command(Key::Q),
+            Self::ToggleTwin => plain(Key::R),
+            Self::NewSeed => plain(Key::N),
+            Self::PauseResume => plain(Key::Space),
+            Self::Cancel => plain(Key::Escape),
+            Self::EtaDown => plain(Key::ArrowLeft),
+            Self::EtaUp => plain(Key::ArrowRight),
+            Self::EtaDecadeDown => plain(Key::PageDown),
+            Self::EtaDecadeUp => plain(Key::PageUp),
+            Self::EtaReset => plain(Key::Home),
+            Self::ToggleXScale => plain(Key::X),
+            Self::ToggleYScale => plain(Key::Y),
+            Self::ResetPlots => plain(Key::F),
+            Self::ZoomIn => command(Key::Plus),
+            Self::ZoomOut => command(Key::Minus),
+            Self::ZoomReset => command(Key::Num0),
+            Self::Keys => plain(Key::Questionmark),
+            Self::Welcome | Self::Messages | Self::About => None,
+        }
+    }
+
+    /// Its key as text for people, empty without one.
+    pub fn key_text(self, context: &Context) -> String {
+        match self {
+            Self::Keys => "?".to_owned(),
+            Self::EtaDown => "←".to_owned(),
+            Self::EtaUp => "→".to_owned(),
+            Self::EtaDecadeDown => "Page down".to_owned(),
+            Self::EtaDecadeUp => "Page up".to_owned(),
+            _ => self.shortcut().map(|s| context.format_shortcut(&s)).unwrap_or_default(),
+        }
+    }
+
+    /// The commands whose keys were pressed. While a widget has the focus, keys without a modifier
+    /// are the widget's; Escape then only leaves it.
+    pub fn pressed(context: &Context) -> Vec<Self> {
+        let focused = context.egui_wants_keyboard_input();
+        let is_typing = context.text_edit_focused();
+        Self::ALL
+            .into_iter()
+            .filter(|command| {
+                // The interface is scaled by the toolkit itself.
+                !matches!(command, Self::ZoomIn | Self::ZoomOut | Self::ZoomReset)
+            })
+            .filter(|command| match command.shortcut() {
+                // Pasting text into a field is the field's; the toolkit turns the keys into an event.
+                Some(_) if *command == Self::Paste => false,
+                Some(shortcut) if shortcut.modifiers.is_none() => {
+                    let allowed = if command.is_for_widgets() { !focused } else { !is_typing };
+                    allowed && context.input_mut(|input| consume(input, shortcut))
+                }
+                Some(shortcut) => context.input_mut(|input| input.consume_shortcut(&shortcut)),
+                None => false,
+            })
+            .collect()
+    }
+
+    /// Whether focused widgets have their own use for the key.
+    fn is_for_widgets(self) -> bool {
+        matches!(
+            self,
+            Self::PauseResume
+                | Self::EtaDown
+                | Self::EtaUp
+                | Self::EtaDecadeDown
+                | Self::EtaDecadeUp
+                | Self::EtaReset
+        )
+    }
+}
+
+/// Takes a key without modifiers; `?` is typed with Shift on most keyboards.
+fn consume(input: &mut eframe::egui::InputState, shortcut: KeyboardShortcut) -> bool {
+    let shift = Modifiers::SHIFT;
+    input.consume_key(shortcut.modifiers, shortcut.logical_key)
+        || (shortcut.logical_key == Key::Questionmark
+            && input.consume_key(shift, shortcut.logical_key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_two_commands_share_a_key_and_all_are_listed() {
+        let keys: Vec<_> = UiCommand::ALL.iter().filter_map(|c| c.shortcut()).collect();
+        let unique: HashSet<_> = keys.iter().map(|k| (k.modifiers, k.logical_key)).collect();
+        assert_eq!(unique.len(), keys.len());
+        assert_eq!(UiCommand::ALL.iter().collect::<HashSet<_>>().len(), UiCommand::ALL.len());
+    }
+}

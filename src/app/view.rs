@@ -1,0 +1,110 @@
+//! State of the interface alone: what is typed and not yet asked for, which cards are open, where
+//! things stood in the last frame.
+
+use std::path::PathBuf;
+
+use super::plots::PlotPlace;
+use crate::worker::ExportFormat;
+
+/// A card that floats above the panels. None of them blocks what lies beneath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Card {
+    /// Choice of a photograph.
+    Open,
+    /// What to export and where.
+    Export,
+    /// All keys.
+    Keys,
+    /// All messages.
+    Messages,
+    /// Version, sources, licences.
+    About,
+}
+
+/// State of the interface.
+#[derive(Default)]
+pub struct View {
+    /// The card on top, if any.
+    pub card: Option<Card>,
+    /// True in the frame after a card was opened, for the keyboard focus.
+    pub card_is_new: bool,
+    /// Path in the open card.
+    pub path: String,
+    /// What the open card says about the system's dialog.
+    pub dialog: DialogState,
+    /// The export card.
+    pub export: ExportForm,
+    /// η as it is being typed.
+    pub eta_text: Option<String>,
+    /// The seed as it is being typed.
+    pub seed_text: Option<String>,
+    /// Fraction of the preview left of the seam.
+    pub seam: f32,
+    /// Where the plots stood.
+    pub plots: Vec<PlotPlace>,
+    /// Show the whole ladder in the next frame.
+    pub reset_plots: bool,
+    /// Whether the last copied command is still to be confirmed, with what was copied.
+    pub copied: Option<String>,
+    /// Where the curves are, for the welcome to stay clear of.
+    pub response_rect: Option<eframe::egui::Rect>,
+}
+
+impl View {
+    /// The view at the start.
+    pub fn new(export_folder: Option<PathBuf>) -> Self {
+        Self {
+            seam: 0.5,
+            reset_plots: true,
+            export: ExportForm::new(export_folder),
+            ..Self::default()
+        }
+    }
+
+    /// Opens a card.
+    pub fn open(&mut self, card: Card) {
+        self.card = Some(card);
+        self.card_is_new = true;
+        if card == Card::Open {
+            self.dialog = DialogState::Hidden;
+        }
+    }
+}
+
+/// Where the system's dialog is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DialogState {
+    /// Not asked for.
+    #[default]
+    Hidden,
+    /// Asked for; it may be behind the window.
+    Asked,
+    /// It never came up.
+    Missing,
+}
+
+/// The export card as it is being filled in.
+#[derive(Clone, Debug, Default)]
+pub struct ExportForm {
+    /// Folder.
+    pub folder: String,
+    /// File name without extension; follows the photograph until it is edited.
+    pub stem: Option<String>,
+    /// Formats with whether they are wanted.
+    pub formats: Vec<(ExportFormat, bool)>,
+}
+
+impl ExportForm {
+    fn new(folder: Option<PathBuf>) -> Self {
+        let folder = folder
+            .or_else(|| directories::UserDirs::new()?.document_dir().map(|dir| dir.join("Etascope")))
+            .or_else(|| std::env::current_dir().ok())
+            .unwrap_or_default();
+        let all = [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg, ExportFormat::Png];
+        Self {
+            folder: folder.display().to_string(),
+            stem: None,
+            formats: all.map(|format| (format, true)).to_vec(),
+        }
+    }
+}
