@@ -9,7 +9,7 @@ use svg::node::{Blob, Text as Characters};
 use super::fonts;
 use super::layout::{self, MAJOR_PT, MINOR_PT, POINTS_PER_MM, Page, Placed, PlacedAxis, SAMPLE};
 use super::spec::{Dash, Figure, Ink, Marker, Series};
-use super::text::{hex, number, options};
+use super::text::{hex, number, options, printable};
 use crate::{Error, ErrorKind, Result};
 
 /// Width of axes and ticks.
@@ -41,7 +41,7 @@ pub fn render(figure: &Figure) -> String {
         )
         .set("font-family", fonts::FAMILY)
         .set("role", "img")
-        .add(Title::new(figure.title.as_str()))
+        .add(Title::new(printable(&figure.title)))
         .add(description(figure))
         .add(
             Rectangle::new()
@@ -86,7 +86,7 @@ pub(super) fn parse(svg: &str) -> Result<usvg::Tree> {
 }
 
 fn description(figure: &Figure) -> Description {
-    Description::new().add(Characters::new(layout::description(figure)))
+    Description::new().add(Characters::new(printable(&layout::description(figure))))
 }
 
 fn clip_id(index: usize) -> String {

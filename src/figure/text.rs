@@ -150,21 +150,22 @@ pub(crate) fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Character data of XML; characters that XML forbids become the replacement character.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' | '\r' => escaped.push(' '),
-            control if control.is_control() || matches!(control, '\u{FFFE}' | '\u{FFFF}') => {
-                escaped.push('\u{FFFD}');
-            }
-            other => escaped.push(other),
-        }
-    }
-    escaped
+/// Character data of XML.
+fn escape(text: &str) -> String {
+    printable(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// White space as spaces, and characters that XML forbids as the replacement character.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\t' | '\n' | '\r' => ' ',
+            '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+            control if control.is_control() => '\u{FFFD}',
+            other => other,
+        })
+        .collect()
 }

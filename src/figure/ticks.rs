@@ -15,6 +15,8 @@ pub struct Tick {
 
 /// Most decades that are labelled one by one; longer axes label every second, third, … one.
 const DECADES_MAX: i64 = 10;
+/// Longer axes have no ticks between the labelled ones.
+const DECADES_DRAWN_MAX: i64 = 50;
 /// Decades within which values are written out (0.001 … 1000); beyond, as powers of ten.
 const WRITTEN_OUT: std::ops::RangeInclusive<i64> = -3..=3;
 /// Largest magnitudes for which a linear axis writes its numbers out.
@@ -46,9 +48,14 @@ pub fn log_ticks(range: [f64; 2]) -> Vec<Tick> {
         .count() as i64;
     let stride = (decades - 1) / DECADES_MAX + 1;
     let digits = if stride > 1 { 1..=1 } else { 1..=9 };
+    let step = if decades > DECADES_DRAWN_MAX {
+        stride
+    } else {
+        1
+    };
     let places: Vec<(i64, i64)> = exponents
         .flat_map(|exponent| digits.clone().map(move |digit| (digit, exponent)))
-        .filter(|&(digit, exponent)| within(digit, exponent))
+        .filter(|&(digit, exponent)| exponent.rem_euclid(step) == 0 && within(digit, exponent))
         .collect();
 
     let count = |digits: &[i64]| {

@@ -11,8 +11,14 @@ const GUIDE_GAP: f64 = 3.0;
 /// Places along a guide that are tried for its label.
 const GUIDE_PLACES: usize = 20;
 
-/// Guides' lines, and their labels where they hide least. Returns the rooms of the labels.
-pub(crate) fn place(panel: &Panel, drawn: &[(f64, f64)], placed: &mut Placed) -> Vec<Rect> {
+/// Guides’ lines, and their labels where they hide least and nothing `taken`. Returns the labels’
+/// rooms.
+pub(crate) fn place(
+    panel: &Panel,
+    drawn: &[(f64, f64)],
+    taken: &[Rect],
+    placed: &mut Placed,
+) -> Vec<Rect> {
     let plot = placed.plot;
     let cap = CAP_HEIGHT * SMALL_PT;
     let mut rooms: Vec<Rect> = Vec::new();
@@ -80,7 +86,12 @@ pub(crate) fn place(panel: &Panel, drawn: &[(f64, f64)], placed: &mut Placed) ->
             .filter(|room| {
                 plot.contains((room.left, room.top)) && plot.contains((room.right, room.bottom))
             })
-            .filter(|room| !rooms.iter().any(|taken| taken.overlaps(&room.grown(1.0))))
+            .filter(|room| {
+                !rooms
+                    .iter()
+                    .chain(taken)
+                    .any(|other| other.overlaps(&room.grown(1.0)))
+            })
             .min_by_key(|room| hits(&room.grown(1.5), drawn));
         // A label without room is left out rather than laid over another.
         let Some(best) = best else { continue };

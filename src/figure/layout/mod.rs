@@ -312,7 +312,14 @@ fn place(panel: &Panel, cell: Rect, plot: Rect, is_above: bool, letter: Option<S
         samples: Vec::new(),
         texts: Vec::new(),
     };
-    place_axis_texts(panel, cell, &mut placed);
+    // Room that titles leave to the letter: across and down.
+    let corner = letter.as_ref().map_or((0.0, 0.0), |letter| {
+        (
+            width(letter, LETTER_PT, true) + INSET,
+            CAP_HEIGHT * LETTER_PT + INSET,
+        )
+    });
+    place_axis_texts(panel, cell, corner, &mut placed);
     if let Some(letter) = letter {
         placed.texts.push(Text {
             label: letter,
@@ -324,25 +331,41 @@ fn place(panel: &Panel, cell: Rect, plot: Rect, is_above: bool, letter: Option<S
         });
     }
     let drawn = curves::samples(panel, &placed);
+    let mut taken = Vec::new();
     if drawn.is_empty() && !panel.series.iter().all(|series| series.x.is_empty()) {
-        placed.texts.push(Text {
-            label: "no defined value".to_owned(),
-            at: (
-                (plot.left + plot.right) / 2.0,
-                (plot.top + plot.bottom) / 2.0,
-            ),
-            anchor: Anchor::Middle,
-            rgb: QUIET,
-            ..text("note")
-        });
+        taken.push(place_note("no defined value", &mut placed));
     }
-    let labelled = guides::place(panel, &drawn, &mut placed);
+    taken.extend(guides::place(panel, &drawn, &taken, &mut placed));
     if is_above {
         legend::place_above(panel, cell, &mut placed);
     } else {
-        legend::place_inside(panel, &drawn, &labelled, &mut placed);
+        legend::place_inside(panel, &drawn, &taken, &mut placed);
     }
     placed
+}
+
+/// Writes a note in the middle of the plotting area and returns its room.
+fn place_note(note: &str, placed: &mut Placed) -> Rect {
+    let plot = placed.plot;
+    let (half, cap) = (width(note, SMALL_PT, false) / 2.0, CAP_HEIGHT * SMALL_PT);
+    let (x, y) = (
+        (plot.left + plot.right) / 2.0,
+        (plot.top + plot.bottom + cap) / 2.0,
+    );
+    placed.texts.push(Text {
+        label: note.to_owned(),
+        at: (x, y),
+        anchor: Anchor::Middle,
+        rgb: QUIET,
+        rim: true,
+        ..text("note")
+    });
+    Rect {
+        left: x - half,
+        right: x + half,
+        top: y - cap,
+        bottom: y,
+    }
 }
 
 /// Text with the commonest properties.
@@ -360,7 +383,7 @@ fn text(role: &'static str) -> Text {
     }
 }
 
-fn place_axis_texts(panel: &Panel, cell: Rect, placed: &mut Placed) {
+fn place_axis_texts(panel: &Panel, cell: Rect, corner: (f64, f64), placed: &mut Placed) {
     let plot = placed.plot;
     let mut texts = Vec::new();
     let widths = |ticks: &[(f64, Tick)]| -> Vec<f64> {
@@ -413,9 +436,17 @@ fn place_axis_texts(panel: &Panel, cell: Rect, placed: &mut Placed) {
         }
         // Centred on the plotting area, moved or made smaller where it would leave the panel.
         let (low, high, middle) = if upright {
-            (cell.top, cell.bottom, (plot.top + plot.bottom) / 2.0)
+            (
+                cell.top + corner.1,
+                cell.bottom,
+                (plot.top + plot.bottom) / 2.0,
+            )
         } else {
-            (cell.left, cell.right, (plot.left + plot.right) / 2.0)
+            (
+                cell.left + corner.0,
+                cell.right,
+                (plot.left + plot.right) / 2.0,
+            )
         };
         let natural = width(&label, TITLE_PT, false);
         let shrink = ((high - low) / natural).min(1.0);
