@@ -9,7 +9,6 @@
 //! [`super::Profiler::with_directions`].
 
 use std::collections::VecDeque;
-use std::f64::consts::PI;
 use std::sync::Arc;
 
 use faer::{Mat, Side};
@@ -97,18 +96,22 @@ pub fn sample(
 ) -> Option<Arc<[f32]>> {
     let (channels, rows, columns) = shape;
     let len = channels * rows * columns;
-    let mut rng = stream(seed, index as u64);
+    let mut rng = stream(seed, FIRST_STREAM + index as u64);
     match family {
         DirectionFamily::Isotropic => Some(unit(&gaussian(&mut rng, len))),
         DirectionFamily::Rademacher => Some(unit(&signs(&mut rng, len))),
         DirectionFamily::LowPass { sigma_px } => {
             let mut noise = gaussian(&mut rng, len);
-            blur(&mut noise, rows, columns, f64::from(sigma_px));
+            low_pass(&mut noise, rows, columns, f64::from(sigma_px));
             Some(unit(&noise))
         }
         DirectionFamily::TopLogitGradient | DirectionFamily::TopSingular { .. } => None,
     }
 }
+
+/// Stream of direction 0. Stream 0 is left alone, because it is what a generator begins with: other
+/// numbers of the same seed, such as random weights, must not correlate with a direction.
+const FIRST_STREAM: u64 = 1;
 
 /// The generator of one stream of a seed.
 pub(super) fn stream(seed: u64, number: u64) -> ChaCha8Rng {
@@ -140,14 +143,16 @@ fn unit(values: &[f64]) -> Arc<[f32]> {
     values.iter().map(|v| (v / norm) as f32).collect()
 }
 
-/// Smooths each channel by a Gaussian of `sigma` pixels cut off at 4σ, with wrapped borders: of the
-/// usual border rules the one under which every pixel of the noise keeps the same variance.
-fn blur(values: &mut [f64], rows: usize, columns: usize, sigma: f64) {
-    let radius = (4.0 * sigma + 0.5) as usize;
+/// Smooths each channel by a Gaussian of `sigma_px` pixels cut off at 4σ, with wrapped borders: of
+/// the usual border rules the one under which every pixel of the noise keeps the same variance.
+///
+/// `values` in the order (channel, row, column), `rows · columns` for each channel.
+pub fn low_pass(values: &mut [f64], rows: usize, columns: usize, sigma_px: f64) {
+    let radius = (4.0 * sigma_px + 0.5) as usize;
     let mut kernel: Vec<f64> = (0..=2 * radius)
         .map(|i| {
             let t = i as f64 - radius as f64;
-            (-t * t / (2.0 * sigma * sigma)).exp() / (sigma * (2.0 * PI).sqrt())
+            (-t * t / (2.0 * sigma_px * sigma_px)).exp()
         })
         .collect();
     let sum: f64 = kernel.iter().sum();

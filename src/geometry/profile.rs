@@ -64,6 +64,11 @@ pub struct Profile {
     #[serde(deserialize_with = "nan_from_null")]
     pub mean_jvp_sq_se: f64,
     /// ν²: energy by which Φ moves when only rounding changes; NaN while not measured.
+    ///
+    /// The larger of two means over [`ROUNDING_PROBES`]: ‖Φ(x′) − Φ(x)‖² for x′ that differ from x
+    /// by ±1 unit in the last place (spec §1), and ‖Φ(x+εu) − Φ(x) − εJu‖² for steps εu of some tens
+    /// of such units. The second is needed because one unit leaves many roundings as they were: on
+    /// small networks the first alone was up to nine times too small.
     #[serde(deserialize_with = "nan_from_null")]
     pub rounding_sq: f64,
     /// ‖Φ(x)‖; NaN while not measured.
@@ -125,8 +130,11 @@ impl Basis {
 
 /// How many pairs [`Profile::singles`] shows.
 pub const SINGLES: usize = 16;
-/// Rounding probes from which ν² is averaged.
+/// Probes from which ν² is averaged, in each of the two ways of [`Profile::rounding_sq`].
 pub const ROUNDING_PROBES: usize = 4;
+/// Steps of the linear probes as pixel RMS: some tens of the spacing of f32 below 1, so that all
+/// roundings are drawn anew, and far below any curvature.
+const PROBE_STEPS: [f64; ROUNDING_PROBES] = [2e-6, -2e-6, 4e-6, -4e-6];
 /// A scale is unreliable where 2ν² exceeds this fraction of the displacement (stated in the paper).
 pub const FLOOR_FRACTION: f64 = 0.05;
 /// Pairs after which an unreliable scale is given up.
@@ -148,6 +156,10 @@ pub struct Profiler {
     base: Option<Vec<f64>>,
     /// ‖Φ(x′) − Φ(x)‖² of the rounding probes.
     rounding: Vec<f64>,
+    /// ‖Φ(x+εu) − Φ(x) − εJu‖² of the linear probes.
+    residuals: Vec<f64>,
+    /// Ju of the first direction.
+    first_jvp: Vec<f64>,
     /// ‖Ju‖² of the first directions.
     jvp_sq: Vec<f64>,
     /// For each scale the displacement of the first pairs, averaged over u and −u.
@@ -195,6 +207,8 @@ impl Profiler {
             directions,
             base: None,
             rounding: Vec::new(),
+            residuals: Vec::new(),
+            first_jvp: Vec::new(),
             jvp_sq: Vec::new(),
             displacements: vec![Vec::new(); scales],
             trace: None,
@@ -239,6 +253,9 @@ impl Profiler {
     pub fn step(&mut self, field: &mut dyn Field) -> Result<bool> {
         if !self.finished {
             self.advance(field)?;
+            if self.round_is_complete() {
+                self.end_round();
+            }
         }
         Ok(self.finished)
     }
@@ -255,7 +272,7 @@ impl Profiler {
             return self.measure_base(field);
         }
         let pairs = self.round.pairs();
-        if pairs >= 1 && self.rounding.len() < ROUNDING_PROBES {
+        if pairs >= 1 && self.rounding_sq().is_none() {
             return self.probe_rounding(field);
         }
         if self.wants_trace() && pairs >= TRACE_AFTER && self.reference().is_none() {
@@ -269,7 +286,7 @@ impl Profiler {
         }
         let items = self.round.items((field.batch() / 2).max(1));
         match items.last() {
-            None => self.end_round(),
+            None => {}
             Some(&(pair, _))
                 if self.jvp_sq.len() <= pair && self.jvp_sq.len() < self.jvps_max() =>
             {
@@ -317,12 +334,32 @@ impl Profiler {
         Ok(())
     }
 
+    /// One of the probes of rounding; Ju of the first direction is known.
     fn probe_rounding(&mut self, field: &mut dyn Field) -> Result<()> {
-        let features =
-            field.rounding_probe(self.recipe.seed.wrapping_add(self.rounding.len() as u64))?;
-        self.cost.forwards += 1;
-        self.rounding.push(self.displacement_sq(&features)?);
+        if self.rounding.len() < ROUNDING_PROBES {
+            let seed = self.recipe.seed.wrapping_add(self.rounding.len() as u64);
+            let features = field.rounding_probe(seed)?;
+            self.cost.forwards += 1;
+            self.rounding.push(self.displacement_sq(&features)?);
+            return Ok(());
+        }
+        let pixels = (self.directions.input_len() as f64).sqrt();
+        let steps = PROBE_STEPS
+            .map(|rms| Perturbation { direction: self.directions.get(0), eta_l2: rms * pixels });
+        let features = field.features(&steps)?;
+        self.cost.forwards += steps.len();
+        for (row, step) in features.chunks_exact(field.output_len()).zip(&steps) {
+            let linear = self.first_jvp.iter().map(|j| step.eta_l2 * j);
+            let residual: Vec<f64> = row.iter().zip(linear).map(|(f, l)| f - l).collect();
+            self.residuals.push(self.displacement_sq(&residual)?);
+        }
         Ok(())
+    }
+
+    /// ν², once all probes are there.
+    fn rounding_sq(&self) -> Option<f64> {
+        let is_complete = self.rounding.len() + self.residuals.len() == 2 * ROUNDING_PROBES;
+        is_complete.then(|| mean_and_se(&self.rounding).0.max(mean_and_se(&self.residuals).0))
     }
 
     fn step_trace(&mut self, field: &mut dyn Field) -> Result<()> {
@@ -343,6 +380,9 @@ impl Profiler {
         let products = field.jvp(&tangents)?;
         require_finite(&products, "a Jacobian–vector product")?;
         self.cost.jvps += tangents.len();
+        if self.first_jvp.is_empty() {
+            self.first_jvp = products[..field.output_len()].to_vec();
+        }
         self.jvp_sq.extend(products.chunks_exact(field.output_len()).map(norm_sq));
         Ok(())
     }
@@ -381,6 +421,15 @@ impl Profiler {
         Ok(features.iter().zip(base).map(|(a, b)| (a - b).powi(2)).sum())
     }
 
+    /// Whether all is known from which [`Self::end_round`] decides.
+    fn round_is_complete(&self) -> bool {
+        let round = &self.round;
+        let needs_trace = self.wants_trace() && round.goal >= estimator::MIN_PAIRS;
+        round.done == (round.goal - round.first) * round.scales.len()
+            && self.rounding_sq().is_some()
+            && (!needs_trace || self.reference().is_some())
+    }
+
     /// Decides which scales go on.
     fn end_round(&mut self) {
         let pairs = self.round.goal;
@@ -409,11 +458,9 @@ impl Profiler {
     }
 
     fn is_reliable(&self, displacements: &[f64]) -> bool {
-        if self.rounding.len() < ROUNDING_PROBES {
-            return true;
-        }
         let (mean, _) = mean_and_se(displacements);
-        mean > 0.0 && 2.0 * mean_and_se(&self.rounding).0 <= FLOOR_FRACTION * mean
+        self.rounding_sq()
+            .is_none_or(|rounding| mean > 0.0 && 2.0 * rounding <= FLOOR_FRACTION * mean)
     }
 
     /// E‖Ju‖² by the trace, once that is known.
@@ -509,7 +556,7 @@ impl Profiler {
             singles,
             mean_jvp_sq: reference.mean,
             mean_jvp_sq_se: reference.se,
-            rounding_sq: mean_and_se(&self.rounding).0,
+            rounding_sq: self.rounding_sq().unwrap_or(f64::NAN),
             feature_norm: self.base.as_deref().map_or(f64::NAN, |base| norm_sq(base).sqrt()),
             pairs,
             cost: self.cost,
@@ -571,7 +618,8 @@ impl Profiler {
         };
         let pairs_left: usize =
             self.round.scales.iter().map(|&s| pairs_max - self.displacements[s].len()).sum();
-        left.forwards += ROUNDING_PROBES - self.rounding.len() + 2 * pairs_left;
+        let probes = self.rounding.len() + self.residuals.len();
+        left.forwards += 2 * (ROUNDING_PROBES + pairs_left) - probes;
         left.jvps += self.jvps_max() - self.jvp_sq.len();
         Some(left)
     }
@@ -613,10 +661,10 @@ impl Profiler {
         if self.base.is_none() {
             self.measure_base(field)?;
         }
-        while self.rounding.len() < ROUNDING_PROBES {
+        self.measure_jvps(field, pairs)?;
+        while self.rounding_sq().is_none() {
             self.probe_rounding(field)?;
         }
-        self.measure_jvps(field, pairs)?;
         let steps: Vec<_> = (0..pairs).map(|pair| (pair, eta_l2)).collect();
         let displacements = self.measure_pairs(field, &steps)?;
         let y: Vec<f64> = displacements.iter().map(|d| d / (eta_l2 * eta_l2)).collect();
@@ -685,7 +733,7 @@ fn wants_trace(recipe: &ProfileRecipe, pairs: usize) -> bool {
 
 fn planned_cost(recipe: &ProfileRecipe, pairs: usize, output_len: usize) -> Cost {
     let mut cost = DirectionSet::planned_cost(recipe.family, output_len);
-    cost.forwards += 1 + ROUNDING_PROBES + 2 * pairs * recipe.etas_l2.len();
+    cost.forwards += 1 + 2 * ROUNDING_PROBES + 2 * pairs * recipe.etas_l2.len();
     cost.jvps += jvps_max(recipe, pairs);
     if wants_trace(recipe, pairs) {
         let trace = TraceEstimator::planned_cost(recipe.trace, output_len);

@@ -125,7 +125,8 @@ impl TraceEstimator {
             Stage::Leading { subspace, done, sum } => {
                 let norms = vjp_norms_sq(field, subspace.rows(*done, batch), cost)?;
                 *done += norms.len();
-                *sum += norms.iter().sum::<f64>();
+                // One by one: the order of summation must not depend on the batch.
+                norms.iter().for_each(|norm| *sum += norm);
                 if *done == subspace.dimension() {
                     let (subspace, leading) = (std::mem::take(subspace), *sum);
                     self.stage = Stage::Complement { subspace, leading, samples: Vec::new() };
@@ -151,7 +152,8 @@ impl TraceEstimator {
                 for (row, i) in (*done..end).enumerate() {
                     cotangents[row * d_z + i] = 1.0;
                 }
-                *sum += vjp_norms_sq(field, &cotangents, cost)?.iter().sum::<f64>();
+                let norms = vjp_norms_sq(field, &cotangents, cost)?;
+                norms.iter().for_each(|norm| *sum += norm);
                 *done = end;
                 if end == d_z {
                     self.stage = Stage::Done(TraceEstimate { trace: *sum, se: 0.0 });
