@@ -580,6 +580,22 @@ fn the_legend_covers_no_curve() {
     }
 }
 
+#[test]
+fn a_legend_moves_above_a_panel_that_its_band_fills() {
+    let text = svg::render(&page(
+        90.0,
+        vec![panel(Scale::Linear, vec![curve(|_| 1.0, 0)])],
+    ));
+    let document = Document::parse(&text).expect("the drawing is XML");
+    let [_, top, _, _] = plots(&document)[0];
+    let legends = with_class(document.root(), "legend");
+    let entry = legends
+        .iter()
+        .find(|node| node.has_tag_name("text"))
+        .expect("it has an entry");
+    assert!(float(*entry, "y") < top);
+}
+
 /// Width of a text at 100 pixels, and those of its characters that the bundled family lacks.
 fn measure(text: &str, weight: u32) -> (f32, Vec<String>) {
     let svg = format!(

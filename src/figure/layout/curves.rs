@@ -81,18 +81,41 @@ pub(crate) fn samples(panel: &Panel, placed: &Placed) -> Vec<(f64, f64)> {
     let visible = placed.plot.grown(SAMPLING);
     let mut points = Vec::new();
     for series in &panel.series {
-        for stretch in curve(placed, series)
-            .into_iter()
-            .chain(band(placed, series))
-        {
+        for stretch in curve(placed, series) {
             points.extend(stretch.first());
             for pair in stretch.windows(2) {
                 points.extend(between(pair[0], pair[1], &visible));
             }
         }
+        for outline in band(placed, series) {
+            // The outline goes along the upper edge and back along the lower one.
+            let (upper, lower) = outline.split_at(outline.len() / 2);
+            let rungs: Vec<_> = upper
+                .iter()
+                .copied()
+                .zip(lower.iter().rev().copied())
+                .collect();
+            for pair in rungs.windows(2) {
+                let ((high, low), (next_high, next_low)) = (pair[0], pair[1]);
+                let steps = ((next_high.0 - high.0).abs() / SAMPLING).ceil().max(1.0);
+                for step in 0..=steps as usize {
+                    let share = step as f64 / steps;
+                    let (top, bottom) = (mix(high, next_high, share), mix(low, next_low, share));
+                    points.extend(between(top, bottom, &visible));
+                }
+            }
+        }
     }
     points.retain(|&point| visible.contains(point));
     points
+}
+
+/// The point at this share of the way between two.
+fn mix(from: (f64, f64), to: (f64, f64), share: f64) -> (f64, f64) {
+    (
+        from.0 + share * (to.0 - from.0),
+        from.1 + share * (to.1 - from.1),
+    )
 }
 
 /// Samples of the part of a line that lies within `bounds`, its end included.
@@ -119,7 +142,7 @@ pub(crate) fn between(from: (f64, f64), to: (f64, f64), bounds: &Rect) -> Vec<(f
     let steps = (dx.hypot(dy) * (end - start) / SAMPLING).ceil().max(1.0);
     (0..=steps as usize)
         .map(|step| start + (end - start) * step as f64 / steps)
-        .map(|t| (from.0 + t * dx, from.1 + t * dy))
+        .map(|share| mix(from, to, share))
         .collect()
 }
 
