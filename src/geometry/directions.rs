@@ -236,7 +236,7 @@ impl DirectionSet {
             }
             let norm = direction.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
             // A vector that was scaled in f32 is a unit vector to about 1e-6.
-            if !((norm - 1.0).abs() < 1e-3) {
+            if norm.is_nan() || (norm - 1.0).abs() > 1e-3 {
                 return fault(format!("number {i} has the norm {norm}"));
             }
         }
@@ -391,7 +391,7 @@ impl SingularSearch {
         let largest = eigen.S()[k - 1];
         let mut vectors = Vec::new();
         for column in (0..k).rev().take(self.count) {
-            if !(eigen.S()[column] > SINGULAR_FLOOR.powi(2) * largest) {
+            if eigen.S()[column] <= SINGULAR_FLOOR.powi(2) * largest {
                 break;
             }
             let mut vector = vec![0.0; self.rows[0].len()];
