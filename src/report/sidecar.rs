@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::ProfileRun;
+use crate::geometry::profile::Basis;
 
 /// Number of the sidecar's layout, raised when a field changes its meaning.
 const FORMAT: u32 = 1;
@@ -12,7 +13,8 @@ const FORMAT: u32 = 1;
 const LOCK: &str = include_str!("../../Cargo.lock");
 
 /// Versions, and for each run the photograph's hash and treatment, weights, device, recipe with its
-/// seeds, the estimate of the trace of JᵀJ, summary, cost and time. Undefined numbers are `null`.
+/// seeds, the basis of each scale's denominator, the
+/// estimate of the trace of JᵀJ (where one was made), summary, cost and time. Undefined numbers are `null`.
 pub fn sidecar(runs: &[Arc<ProfileRun>]) -> Value {
     json!({
         "format": FORMAT,
@@ -27,7 +29,11 @@ pub fn sidecar(runs: &[Arc<ProfileRun>]) -> Value {
 fn entry(run: &ProfileRun) -> Value {
     let profile = &run.profile;
     let input_len = input_len(run);
-    let trace = |mean: f64| input_len.map(|len| mean * len);
+    let is_from_trace = profile
+        .scales
+        .iter()
+        .any(|scale| scale.basis == Basis::Trace);
+    let trace = |mean: f64| input_len.filter(|_| is_from_trace).map(|len| mean * len);
     json!({
         "image": { "name": run.image, "sha256": run.image_sha256, "steps": run.image_steps },
         "encoder": { "name": run.recipe.encoder, "title": run.encoder_title },
@@ -36,8 +42,10 @@ fn entry(run: &ProfileRun) -> Value {
         "recipe": run.recipe,
         "finished": profile.finished,
         "pairs": profile.pairs,
+        "undefined": profile.undefined,
         "cost": profile.cost,
         "elapsed_secs": run.elapsed_secs,
+        "basis": profile.scales.iter().map(|scale| scale.basis).collect::<Vec<_>>(),
         "mean_jvp_sq": profile.mean_jvp_sq,
         "mean_jvp_sq_se": profile.mean_jvp_sq_se,
         "input_len": input_len,
