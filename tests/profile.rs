@@ -644,7 +644,7 @@ fn one_exact_scale_lies_on_the_curve() {
 #[test]
 fn the_floor_rule_flags_the_scales_that_f32_spoils_and_few_others() {
     let (mut spoilt, mut flagged, mut missed, mut extra) = (0, 0, 0, 0);
-    for (seed, activation) in (0..10).zip([Activation::Tanh, Activation::Relu].into_iter().cycle())
+    for (seed, activation) in (0..40).zip([Activation::Tanh, Activation::Relu].into_iter().cycle())
     {
         // Half-decades down to where f32 sees nothing.
         let etas_l2 = log_ladder(1e-7, 10.0, 17);
@@ -659,19 +659,21 @@ fn the_floor_rule_flags_the_scales_that_f32_spoils_and_few_others() {
         }
         for (a, b) in profiles[0].scales.iter().zip(&profiles[1].scales) {
             assert!(b.reliable, "f64 is clean here: {b:?}");
-            let is_off = !((a.r / b.r - 1.0).abs() <= 0.025);
+            let is_off = (a.r / b.r - 1.0).abs() > 0.025;
             spoilt += usize::from(is_off);
             flagged += usize::from(!a.reliable);
             missed += usize::from(is_off && a.reliable);
+            // What is missed lies close to the line.
+            assert!(!a.reliable || (a.r / b.r - 1.0).abs() < 0.04, "{a:?} {b:?}");
             extra += usize::from(!is_off && !a.reliable);
         }
         // A scale that is plainly below the floor is given up after four pairs.
         assert_eq!(profiles[0].scales[0].directions, 8);
     }
-    assert!(spoilt > 20, "{spoilt} spoilt, {flagged} flagged");
-    assert_eq!(missed, 0, "{spoilt} spoilt, {flagged} flagged, {extra} needlessly");
-    // Scales are half a decade apart: a few lie between what the rule and the 2.5 % say.
-    assert!(extra <= 3, "{spoilt} spoilt, {flagged} flagged, {extra} needlessly");
+    let counts = format!("{spoilt} spoilt, {flagged} flagged, {missed} missed, {extra} needlessly");
+    assert!(spoilt > 150, "{counts}");
+    // ν² is a mean over four probes: a scale beside the line may fall on either side of it.
+    assert!(50 * missed <= spoilt && 50 * extra <= spoilt, "{counts}");
 }
 
 // ---------------------------------------------------------------------------------------------

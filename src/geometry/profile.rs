@@ -123,7 +123,7 @@ impl Basis {
         match self {
             Self::SameDirections => "JVPs of the same directions",
             Self::Trace => "trace, JVPs as control variate",
-            Self::FirstDirections => "JVPs of the first directions (paper)",
+            Self::FirstDirections => "JVPs of the first directions",
         }
     }
 }
