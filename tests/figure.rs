@@ -430,7 +430,7 @@ fn text_boxes(text: &str) -> (Vec<(String, [f64; 4])>, [f64; 2]) {
             match node {
                 usvg::Node::Group(group) => collect(group, boxes),
                 usvg::Node::Text(text) => {
-                    let content: String = text.chunks().iter().map(|c| c.text()).collect();
+                    let content: String = text.chunks().iter().map(usvg::TextChunk::text).collect();
                     let ink = text
                         .flattened()
                         .bounding_box()
@@ -460,10 +460,12 @@ fn options() -> usvg::Options<'static> {
     options
 }
 
+type Function = fn(f64) -> f64;
+
 /// Figures that try a layout hard, each with a name.
 fn hard_cases() -> Vec<(String, Figure)> {
     let scales = [Scale::Linear, Scale::Log10];
-    let functions: [(&str, fn(f64) -> f64); 9] = [
+    let functions: [(&str, Function); 9] = [
         ("bump", bump),
         ("constant", |_| 1.0),
         ("zero", |_| 0.0),
@@ -533,7 +535,7 @@ fn texts_stay_on_the_page_and_apart() {
 
 #[test]
 fn a_panel_without_a_defined_value_says_so() {
-    let says_so = |f: fn(f64) -> f64| {
+    let says_so = |f: Function| {
         svg::render(&page(90.0, vec![panel(Scale::Linear, vec![curve(f, 0)])]))
             .contains("no defined value")
     };
@@ -604,8 +606,9 @@ fn measure(text: &str, weight: u32) -> (f32, Vec<String>) {
         fonts::FAMILY
     );
     let tree = usvg::Tree::from_str(&svg, &options()).expect("it is SVG");
-    let usvg::Node::Text(text) = &tree.root().children()[0] else {
-        panic!("no text")
+    let node = tree.root().children().first();
+    let Some(usvg::Node::Text(text)) = node else {
+        unreachable!("one text was given")
     };
     let glyphs = text
         .layouted()

@@ -2,9 +2,9 @@
 
 use resvg::usvg;
 use svg::node::element::{
-    ClipPath, Definitions, Description, Element, Group, Line, Path, Rectangle, Title,
+    Circle, ClipPath, Definitions, Description, Element, Group, Line, Path, Rectangle, Title,
 };
-use svg::node::{Blob, Text as Characters};
+use svg::node::{Blob, Node as _, Text as Characters};
 
 use super::fonts;
 use super::layout::{self, MAJOR_PT, MINOR_PT, POINTS_PER_MM, Page, Placed, PlacedAxis, SAMPLE};
@@ -16,6 +16,8 @@ use crate::{Error, ErrorKind, Result};
 const AXIS_PT: f64 = 0.6;
 /// Radius of a marker.
 const MARKER_PT: f64 = 1.6;
+/// Width of a marker's outline.
+const RIM_PT: f64 = 0.8;
 /// Opacity of a band over that of its curve.
 const BAND_OPACITY: f64 = 0.22;
 /// Dash and gap in line widths; at least as long as that of a line of one point.
@@ -260,44 +262,33 @@ fn path(points: &[(f64, f64)], is_closed: bool) -> String {
 
 fn marker(shape: Marker, (x, y): (f64, f64), series: &Series, hollow: bool) -> Element {
     let color = hex(series.ink.rgb());
-    let r = MARKER_PT;
-    // Sides are chosen so that all shapes have about the area of the circle.
-    let corners: Vec<(f64, f64)> = match shape {
-        Marker::Circle => Vec::new(),
-        Marker::Square => [(-1., -1.), (1., -1.), (1., 1.), (-1., 1.)]
-            .map(|c| at(c, 0.886))
-            .into(),
-        Marker::Triangle => [(0., -1.15), (1., 0.6), (-1., 0.6)]
-            .map(|c| at(c, 1.35))
-            .into(),
-        Marker::Diamond => [(0., -1.), (1., 0.), (0., 1.), (-1., 0.)]
-            .map(|c| at(c, 1.25))
-            .into(),
+    // Corners in units of the circle's radius, so that all shapes weigh about the same.
+    let corners: &[(f64, f64)] = match shape {
+        Marker::Circle => &[],
+        Marker::Square => &[(-0.89, -0.89), (0.89, -0.89), (0.89, 0.89), (-0.89, 0.89)],
+        Marker::Triangle => &[(0.0, -1.55), (1.35, 0.8), (-1.35, 0.8)],
+        Marker::Diamond => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
     };
-    fn at((x, y): (f64, f64), scale: f64) -> (f64, f64) {
-        (x * scale, y * scale)
-    }
-    let element: Element = if corners.is_empty() {
-        svg::node::element::Circle::new()
+    let place = |&(dx, dy): &(f64, f64)| (x + MARKER_PT * dx, y + MARKER_PT * dy);
+    let mut element: Element = if corners.is_empty() {
+        Circle::new()
             .set("cx", number(x))
             .set("cy", number(y))
-            .set("r", number(r))
+            .set("r", number(MARKER_PT))
             .into()
     } else {
-        let corners: Vec<_> = corners
-            .iter()
-            .map(|&(dx, dy)| (x + r * dx, y + r * dy))
-            .collect();
+        let corners: Vec<_> = corners.iter().map(place).collect();
         Path::new().set("d", path(&corners, true)).into()
     };
-    let mut element = element;
-    let attributes = element.get_attributes_mut();
-    let fill = if hollow { "#ffffff" } else { color.as_str() };
-    let class = if hollow { "marker hollow" } else { "marker" };
-    attributes.insert("class".to_owned(), class.into());
-    attributes.insert("fill".to_owned(), fill.into());
-    attributes.insert("stroke".to_owned(), color.as_str().into());
-    attributes.insert("stroke-width".to_owned(), "0.8".into());
+    let (class, fill) = if hollow {
+        ("marker hollow", "#ffffff")
+    } else {
+        ("marker", &*color)
+    };
+    element.assign("class", class);
+    element.assign("fill", fill);
+    element.assign("stroke", color.as_str());
+    element.assign("stroke-width", number(RIM_PT));
     element
 }
 
