@@ -53,7 +53,11 @@ pub struct DeviceInfo {
 impl DeviceInfo {
     /// The CPU.
     pub fn cpu() -> Self {
-        Self { name: CPU.to_owned(), api: "flex".to_owned(), software: false }
+        Self {
+            name: CPU.to_owned(),
+            api: "flex".to_owned(),
+            software: false,
+        }
     }
 }
 
@@ -69,7 +73,10 @@ pub struct ComputeDevice {
 impl ComputeDevice {
     /// The CPU, which is always there.
     pub fn cpu() -> Self {
-        Self { info: DeviceInfo::cpu(), device: Device::flex() }
+        Self {
+            info: DeviceInfo::cpu(),
+            device: Device::flex(),
+        }
     }
 
     /// Whether it is the CPU.
@@ -87,7 +94,11 @@ impl ComputeDevice {
     pub fn guard<T>(&self, asked: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
             let error = Error::from_panic(asked, payload.as_ref());
-            if self.is_cpu() { Err(error) } else { Err(self.lost(asked, &error.why)) }
+            if self.is_cpu() {
+                Err(error)
+            } else {
+                Err(self.lost(asked, &error.why))
+            }
         })
     }
 
@@ -118,7 +129,10 @@ const APIS: [(wgpu::Backend, WgpuBackend, &str); 3] = [
 /// The graphics instance used for listing, kept for the life of the program: drivers do not take it
 /// well when instances come and go while other threads use theirs.
 static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
-    let backends = APIS.iter().map(|(backend, ..)| wgpu::Backends::from(*backend)).collect();
+    let backends = APIS
+        .iter()
+        .map(|(backend, ..)| wgpu::Backends::from(*backend))
+        .collect();
     wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends,
         ..wgpu::InstanceDescriptor::new_without_display_handle()
@@ -164,7 +178,11 @@ fn adapters() -> Vec<Adapter> {
                 name = format!("{} ({api_name}) #{number}", found.name);
                 number += 1;
             }
-            let info = DeviceInfo { name, api: api_name.to_owned(), software };
+            let info = DeviceInfo {
+                name,
+                api: api_name.to_owned(),
+                software,
+            };
             adapters.push(Adapter { info, kind, api });
         }
     }
@@ -185,14 +203,20 @@ fn adapters() -> Vec<Adapter> {
 pub fn open(choice: &DeviceChoice) -> Result<ComputeDevice> {
     match choice {
         DeviceChoice::Cpu => Ok(ComputeDevice::cpu()),
-        DeviceChoice::Auto => match adapters().into_iter().find(|adapter| !adapter.info.software) {
+        DeviceChoice::Auto => match adapters()
+            .into_iter()
+            .find(|adapter| !adapter.info.software)
+        {
             Some(adapter) => open_adapter(adapter),
             None => Ok(ComputeDevice::cpu()),
         },
         DeviceChoice::Adapter(name) if name == CPU => Ok(ComputeDevice::cpu()),
         DeviceChoice::Adapter(name) => {
             let mut adapters = adapters();
-            match adapters.iter().position(|adapter| adapter.info.name == *name) {
+            match adapters
+                .iter()
+                .position(|adapter| adapter.info.name == *name)
+            {
                 Some(index) => open_adapter(adapters.swap_remove(index)),
                 None => {
                     let names = adapters.iter().map(|adapter| adapter.info.name.as_str());
@@ -213,7 +237,10 @@ fn open_adapter(adapter: Adapter) -> Result<ComputeDevice> {
     let Adapter { info, kind, api } = adapter;
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, device)) = opened.iter().find(|(name, _)| *name == info.name) {
-        return Ok(ComputeDevice { info, device: device.clone() });
+        return Ok(ComputeDevice {
+            info,
+            device: device.clone(),
+        });
     }
     let refused = |why: String| {
         Error::new(
@@ -287,7 +314,11 @@ pub fn self_check(loaded: &LoadedEncoder) -> Result<Option<SelfCheck>> {
     let cpu = ComputeDevice::cpu();
     let reference = registry::load(loaded.spec().name, loaded.weights, loaded.seed, &cpu)?;
     let on_device = (loaded.encoder.as_ref(), &loaded.device, &loaded.placement);
-    let on_cpu = (reference.encoder.as_ref(), &reference.device, &reference.placement);
+    let on_cpu = (
+        reference.encoder.as_ref(),
+        &reference.device,
+        &reference.placement,
+    );
     compare(on_device, on_cpu).map(Some)
 }
 
@@ -305,21 +336,29 @@ pub fn compare(
         let asked = format!("cannot check the device “{}”", device.info.name);
         device.guard(&asked, || outputs(encoder, placement))
     });
-    let differences = checked?.into_iter().zip(reference?).map(|(checked, reference)| {
-        let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
-        let difference = square(&mut checked.iter().zip(&reference).map(|(a, b)| a - b));
-        (difference / square(&mut reference.iter().copied())).sqrt()
-    });
+    let differences = checked?
+        .into_iter()
+        .zip(reference?)
+        .map(|(checked, reference)| {
+            let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
+            let difference = square(&mut checked.iter().zip(&reference).map(|(a, b)| a - b));
+            (difference / square(&mut reference.iter().copied())).sqrt()
+        });
     // NaN must not pass for agreement, as f64::max would have it.
     let largest = differences.fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
-    Ok(SelfCheck { largest_relative_difference: largest, bound: SELF_CHECK_BOUND })
+    Ok(SelfCheck {
+        largest_relative_difference: largest,
+        bound: SELF_CHECK_BOUND,
+    })
 }
 
 /// All stages, the pooled feature and the logits at the fixed input.
 fn outputs(encoder: &dyn Encoder, placement: &Placement) -> Result<Vec<Vec<f64>>> {
     let side = encoder.spec().side_px;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let pixels = (0..3 * side * side).map(|_| f64::from(rng.random::<f32>())).collect();
+    let pixels = (0..3 * side * side)
+        .map(|_| f64::from(rng.random::<f32>()))
+        .collect();
     let pixels = encoder.normalised(Value::plain(placement.tensor(pixels, [1, 3, side, side])));
     let mut tensors: Vec<Tensor<4>> = Vec::new();
     let _ = encoder.visit(pixels, &mut |_: Readout, value: &Value| {

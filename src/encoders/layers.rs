@@ -22,12 +22,18 @@ pub struct Placement {
 impl Placement {
     /// Single precision on `device`.
     pub fn f32(device: &Device) -> Self {
-        Self { device: device.clone(), dtype: FloatDType::F32 }
+        Self {
+            device: device.clone(),
+            dtype: FloatDType::F32,
+        }
     }
 
     /// Double precision on `device`; only the CPU offers it everywhere.
     pub fn f64(device: &Device) -> Self {
-        Self { device: device.clone(), dtype: FloatDType::F64 }
+        Self {
+            device: device.clone(),
+            dtype: FloatDType::F64,
+        }
     }
 
     /// Options for the creation of a tensor here.
@@ -86,12 +92,24 @@ impl ConvConfig {
     /// A 1×1 convolution.
     pub fn pointwise(inputs: usize, outputs: usize) -> Self {
         let padding = Padding::Symmetric(0);
-        Self { inputs, outputs, kernel: 1, stride: 1, padding, groups: 1 }
+        Self {
+            inputs,
+            outputs,
+            kernel: 1,
+            stride: 1,
+            padding,
+            groups: 1,
+        }
     }
 
     /// Shape of the weight: output channels, input channels of a group, kernel rows and columns.
     pub fn weight_shape(&self) -> [usize; 4] {
-        [self.outputs, self.inputs / self.groups, self.kernel, self.kernel]
+        [
+            self.outputs,
+            self.inputs / self.groups,
+            self.kernel,
+            self.kernel,
+        ]
     }
 
     /// Number of weights that meet in one output value.
@@ -116,7 +134,12 @@ pub struct Conv2d {
 
 impl Conv2d {
     /// A convolution with parameters `{key}.weight` and `{key}.bias`.
-    pub fn load(weights: &mut Weights, key: &str, config: ConvConfig, at: &Placement) -> Result<Self> {
+    pub fn load(
+        weights: &mut Weights,
+        key: &str,
+        config: ConvConfig,
+        at: &Placement,
+    ) -> Result<Self> {
         let weight = weights.take(&format!("{key}.weight"))?;
         let bias = weights.take(&format!("{key}.bias"))?;
         Ok(Self::new(config, weight, bias, at))
@@ -154,7 +177,13 @@ impl Conv2d {
 
     /// Stride, padding and groups for an input of these rows and columns.
     pub fn options(&self, [rows, cols]: [usize; 2]) -> ConvOptions<2> {
-        let ConvConfig { kernel, stride, padding, groups, .. } = self.config;
+        let ConvConfig {
+            kernel,
+            stride,
+            padding,
+            groups,
+            ..
+        } = self.config;
         let padding = [rows, cols].map(|side| padding.around(side, kernel, stride));
         ConvOptions::new_with_padding([stride; 2], padding, [1; 2], groups)
     }
@@ -197,8 +226,8 @@ impl BatchNorm {
 
     /// Scale and shift per channel that it amounts to.
     fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
-        let [gamma, beta, mean, variance] =
-            ["weight", "bias", "running_mean", "running_var"].map(|name| format!("{}.{name}", self.key));
+        let [gamma, beta, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
+            .map(|name| format!("{}.{name}", self.key));
         let variance = weights.take(&variance)?;
         let scale: Vec<f64> = weights
             .take(&gamma)?
@@ -235,7 +264,10 @@ impl Linear {
     ) -> Result<Self> {
         let weight = at.tensor(weights.take(&format!("{key}.weight"))?, [outputs, inputs]);
         let bias = at.tensor(weights.take(&format!("{key}.bias"))?, [outputs]);
-        Ok(Self { weight: weight.transpose(), bias })
+        Ok(Self {
+            weight: weight.transpose(),
+            bias,
+        })
     }
 
     /// The weight, (inputs, outputs).
@@ -253,7 +285,9 @@ impl Linear {
 /// Vectors (batch, inputs, 1, 1) times a matrix (inputs, outputs).
 pub fn matrix(x: Tensor<4>, weight: &Tensor<2>) -> Tensor<4> {
     let ([batch, inputs, _, _], [_, outputs]) = (x.dims(), weight.dims());
-    x.reshape([batch, inputs]).matmul(weight.clone()).reshape([batch, outputs, 1, 1])
+    x.reshape([batch, inputs])
+        .matmul(weight.clone())
+        .reshape([batch, outputs, 1, 1])
 }
 
 /// A convolution; `bias` is left out for tangents.
@@ -330,5 +364,9 @@ fn mirrored(weight: &Tensor<4>, groups: usize) -> Tensor<4> {
         .reshape([groups, outputs / groups, inputs, rows, cols])
         .swap_dims(1, 2)
         .reshape([groups * inputs, outputs / groups, rows, cols]);
-    if rows * cols == 1 { exchanged } else { exchanged.flip([2, 3]) }
+    if rows * cols == 1 {
+        exchanged
+    } else {
+        exchanged.flip([2, 3])
+    }
 }

@@ -48,11 +48,17 @@ impl LinearOp {
     /// The map applied to tangents.
     pub fn apply(&self, t: Tensor<4>) -> Tensor<4> {
         match self {
-            Self::Convolution { weight, options, .. } => layers::conv2d(t, weight, None, options),
+            Self::Convolution {
+                weight, options, ..
+            } => layers::conv2d(t, weight, None, options),
             Self::Diagonal(factors) => t * factors.clone(),
-            Self::Selection { winners, output, .. } => {
+            Self::Selection {
+                winners, output, ..
+            } => {
                 let [batch, channels, rows, cols] = t.dims();
-                let winners = winners.clone().expand([batch, channels, output[0] * output[1]]);
+                let winners = winners
+                    .clone()
+                    .expand([batch, channels, output[0] * output[1]]);
                 t.reshape([batch, channels, rows * cols])
                     .gather(2, winners)
                     .reshape([batch, channels, output[0], output[1]])
@@ -66,17 +72,28 @@ impl LinearOp {
     /// The transposed map applied to cotangents.
     pub fn transposed(&self, v: Tensor<4>) -> Tensor<4> {
         match self {
-            Self::Convolution { weight, options, input } => {
-                layers::conv2d_transposed(v, weight, options, *input)
-            }
+            Self::Convolution {
+                weight,
+                options,
+                input,
+            } => layers::conv2d_transposed(v, weight, options, *input),
             Self::Diagonal(factors) => v * factors.clone(),
-            Self::Selection { winners, input, output } => {
+            Self::Selection {
+                winners,
+                input,
+                output,
+            } => {
                 let [batch, channels, ..] = v.dims();
                 let outputs = output[0] * output[1];
                 let winners = winners.clone().expand([batch, channels, outputs]);
                 let inputs = [batch, channels, input[0] * input[1]];
                 Tensor::zeros(inputs, (&v.device(), v.dtype()))
-                    .scatter(2, winners, v.reshape([batch, channels, outputs]), IndexingUpdateOp::Add)
+                    .scatter(
+                        2,
+                        winners,
+                        v.reshape([batch, channels, outputs]),
+                        IndexingUpdateOp::Add,
+                    )
                     .reshape([batch, channels, input[0], input[1]])
             }
             Self::SpatialMean { input } => {
@@ -92,7 +109,9 @@ impl LinearOp {
 /// Mean over rows and columns, (batch, channel, 1, 1).
 pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
     let [batch, channels, rows, cols] = x.dims();
-    x.reshape([batch, channels, rows * cols]).mean_dim(2).reshape([batch, channels, 1, 1])
+    x.reshape([batch, channels, rows * cols])
+        .mean_dim(2)
+        .reshape([batch, channels, 1, 1])
 }
 
 /// One step of the sequence. Step i computes activation i + 1 from earlier ones; activation 0 is the
@@ -133,7 +152,9 @@ impl Linearised {
         uses[steps.len()] = 1; // by the caller
         for (i, step) in steps.iter().enumerate().rev() {
             if uses[i + 1] > 0 {
-                step.sources().into_iter().for_each(|source| uses[source] += 1);
+                step.sources()
+                    .into_iter()
+                    .for_each(|source| uses[source] += 1);
             }
         }
         Self { steps, uses }
@@ -153,9 +174,13 @@ impl Linearised {
             let result = match step {
                 Step::Map(op, source) => op.apply(live.next_use(*source)),
                 Step::Sum(a, b) => live.next_use(*a) + live.next_use(*b),
-                Step::Concat(parts) => {
-                    Tensor::cat(parts.iter().map(|(source, _)| live.next_use(*source)).collect(), 1)
-                }
+                Step::Concat(parts) => Tensor::cat(
+                    parts
+                        .iter()
+                        .map(|(source, _)| live.next_use(*source))
+                        .collect(),
+                    1,
+                ),
             };
             live.put(target, result);
         }
@@ -167,7 +192,9 @@ impl Linearised {
         let mut sums: Vec<Option<Tensor<4>>> = vec![None; self.steps.len() + 1];
         sums[self.steps.len()] = Some(cotangents);
         for (target, step) in self.live_steps().rev() {
-            let v = sums[target].take().expect("a live step's result was used by a later one");
+            let v = sums[target]
+                .take()
+                .expect("a live step's result was used by a later one");
             let mut add = |source: usize, v: Tensor<4>| {
                 sums[source] = Some(match sums[source].take() {
                     Some(sum) => sum + v,
@@ -189,7 +216,9 @@ impl Linearised {
                 }
             }
         }
-        sums[0].take().expect("every computation starts at the input")
+        sums[0]
+            .take()
+            .expect("every computation starts at the input")
     }
 }
 
@@ -203,7 +232,10 @@ struct Activations {
 impl Activations {
     fn new(uses: Vec<usize>) -> Self {
         let values = vec![None; uses.len()];
-        Self { remaining: uses, values }
+        Self {
+            remaining: uses,
+            values,
+        }
     }
 
     fn put(&mut self, index: usize, value: Tensor<4>) {
@@ -213,7 +245,11 @@ impl Activations {
     fn next_use(&mut self, index: usize) -> Tensor<4> {
         self.remaining[index] -= 1;
         let value = &mut self.values[index];
-        let value = if self.remaining[index] == 0 { value.take() } else { value.clone() };
+        let value = if self.remaining[index] == 0 {
+            value.take()
+        } else {
+            value.clone()
+        };
         value.expect("an activation is computed before it is used")
     }
 }

@@ -84,14 +84,17 @@ impl EncoderSpec {
             Readout::Pooled => Ok([self.pooled_len, 1, 1]),
             Readout::Logits => Ok([self.logits_len, 1, 1]),
             Readout::Stage(index) => {
-                self.stages.get(*index).map(|stage| stage.shape).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::Request,
-                        format!("cannot read stage {index} of {}", self.title),
-                        format!("it has {} stages, counted from 0", self.stages.len()),
-                        "Choose one of them, the pooled feature or the logits",
-                    )
-                })
+                self.stages
+                    .get(*index)
+                    .map(|stage| stage.shape)
+                    .ok_or_else(|| {
+                        Error::new(
+                            ErrorKind::Request,
+                            format!("cannot read stage {index} of {}", self.title),
+                            format!("it has {} stages, counted from 0", self.stages.len()),
+                            "Choose one of them, the pooled feature or the logits",
+                        )
+                    })
             }
         }
     }
@@ -124,7 +127,8 @@ pub trait Encoder: Send + Sync {
             found = Some(value.clone());
             ControlFlow::Break(())
         });
-        Ok(found.expect("an encoder shows every stage of its spec, the pooled feature and the logits"))
+        Ok(found
+            .expect("an encoder shows every stage of its spec, the pooled feature and the logits"))
     }
 
     /// The readout for RGB pixels in [0, 1], (batch, 3, row, column). Values beyond [0, 1] are not

@@ -100,12 +100,21 @@ fn squeezenet1_1() -> Row {
 }
 
 fn count(parameters: &[Parameter]) -> usize {
-    parameters.iter().filter(|parameter| parameter.trained).map(Parameter::len).sum()
+    parameters
+        .iter()
+        .filter(|parameter| parameter.trained)
+        .map(Parameter::len)
+        .sum()
 }
 
 /// The encoders in the order in which they are offered; the first is the default.
+pub fn all() -> impl Iterator<Item = &'static EncoderSpec> {
+    ROWS.iter().map(|row| &row.spec)
+}
+
+/// [`all`] as a list.
 pub fn specs() -> Vec<&'static EncoderSpec> {
-    ROWS.iter().map(|row| &row.spec).collect()
+    all().collect()
 }
 
 /// The encoder of this registry name.
@@ -113,24 +122,26 @@ pub fn specs() -> Vec<&'static EncoderSpec> {
 /// # Errors
 ///
 /// [`ErrorKind::Request`] with the known names where there is none.
-pub fn spec(name: &str) -> Result<&'static EncoderSpec> {
+pub fn find(name: &str) -> Result<&'static EncoderSpec> {
     row(name).map(|row| &row.spec)
 }
 
 fn row(name: &str) -> Result<&'static Row> {
-    ROWS.iter().find(|row| row.spec.name == name).ok_or_else(|| {
-        let names: Vec<&str> = ROWS.iter().map(|row| row.spec.name).collect();
-        let remedy = match nearest(name, names.iter().copied()) {
-            Some(candidate) => format!("Did you mean “{candidate}”?"),
-            None => "Choose one of them".to_owned(),
-        };
-        Error::new(
-            ErrorKind::Request,
-            format!("cannot use the encoder “{name}”"),
-            format!("the known ones are {}", names.join(", ")),
-            remedy,
-        )
-    })
+    ROWS.iter()
+        .find(|row| row.spec.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = ROWS.iter().map(|row| row.spec.name).collect();
+            let remedy = match nearest(name, names.iter().copied()) {
+                Some(candidate) => format!("Did you mean “{candidate}”?"),
+                None => "Choose one of them".to_owned(),
+            };
+            Error::new(
+                ErrorKind::Request,
+                format!("cannot use the encoder “{name}”"),
+                format!("the known ones are {}", names.join(", ")),
+                remedy,
+            )
+        })
 }
 
 /// Loads a known encoder onto a device in single precision. `seed` draws the random parameters and
@@ -138,7 +149,7 @@ fn row(name: &str) -> Result<&'static Row> {
 ///
 /// # Errors
 ///
-/// As [`spec`]; [`ErrorKind::Weights`] for damaged weights; [`ErrorKind::Device`] where the device
+/// As [`find`]; [`ErrorKind::Weights`] for damaged weights; [`ErrorKind::Device`] where the device
 /// fails.
 pub fn load(
     name: &str,
@@ -172,10 +183,19 @@ pub fn load_at(
     };
     let weights_id = weights.id().to_owned();
     let asked = format!("cannot load {}", row.spec.title);
-    let encoder = device
-        .guard(&asked, || row.architecture.load(row.spec.clone(), &mut weights, &placement))?;
+    let encoder = device.guard(&asked, || {
+        row.architecture
+            .load(row.spec.clone(), &mut weights, &placement)
+    })?;
     let device = device.clone();
-    Ok(LoadedEncoder { encoder, weights: kind, weights_id, seed, device, placement })
+    Ok(LoadedEncoder {
+        encoder,
+        weights: kind,
+        weights_id,
+        seed,
+        device,
+        placement,
+    })
 }
 
 impl Architecture {
@@ -202,12 +222,17 @@ impl Architecture {
 }
 
 /// Names of the 1,000 ImageNet classes in the order of the logits.
-static CLASSES: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| include_str!("../../assets/encoders/imagenet_classes.txt").lines().collect());
+static CLASSES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    include_str!("../../assets/encoders/imagenet_classes.txt")
+        .lines()
+        .collect()
+});
 
 /// Name of an ImageNet class; `class N` beyond the thousand.
 pub fn class_name(index: usize) -> String {
-    CLASSES.get(index).map_or_else(|| format!("class {index}"), |name| (*name).to_owned())
+    CLASSES
+        .get(index)
+        .map_or_else(|| format!("class {index}"), |name| (*name).to_owned())
 }
 
 /// The five largest probabilities (softmax of the logits), largest first, with their class names.
@@ -217,5 +242,9 @@ pub fn top5(logits: &[f64]) -> Vec<(String, f32)> {
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
     let probability = |index: usize| ((logits[index] - largest).exp() / total) as f32;
-    order.into_iter().take(5).map(|index| (class_name(index), probability(index))).collect()
+    order
+        .into_iter()
+        .take(5)
+        .map(|index| (class_name(index), probability(index)))
+        .collect()
 }

@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use burn::tensor::{FloatDType, Tensor, activation, module};
 use burn::tensor::ops::MaxPoolOptions;
+use burn::tensor::{Tensor, activation, module};
 
 use super::layers::{Conv2d, Linear};
 use super::linear::{LinearOp, Linearised, Step, spatial_mean};
@@ -31,13 +31,22 @@ struct Trace {
 impl Value {
     /// An activation without derivative.
     pub fn plain(primal: Tensor<4>) -> Self {
-        Self { primal, trace: None }
+        Self {
+            primal,
+            trace: None,
+        }
     }
 
     /// The input of a computation whose derivative is wanted; batch 1.
     pub fn traced(primal: Tensor<4>) -> Self {
-        let trace = Trace { record: Rc::default(), activation: 0 };
-        Self { primal, trace: Some(trace) }
+        let trace = Trace {
+            record: Rc::default(),
+            activation: 0,
+        };
+        Self {
+            primal,
+            trace: Some(trace),
+        }
     }
 
     /// The activation itself.
@@ -64,7 +73,11 @@ impl Value {
     }
 
     /// The value `primal` that comes from this one; its derivative is made only if traced.
-    fn map(trace: Option<Trace>, primal: Tensor<4>, op: impl FnOnce(&Tensor<4>) -> LinearOp) -> Self {
+    fn map(
+        trace: Option<Trace>,
+        primal: Tensor<4>,
+        op: impl FnOnce(&Tensor<4>) -> LinearOp,
+    ) -> Self {
         let trace = trace.map(|trace| {
             let step = Step::Map(op(&primal), trace.activation);
             trace.then(step)
@@ -75,10 +88,12 @@ impl Value {
     /// A convolution with bias.
     pub fn conv2d(self, conv: &Conv2d) -> Self {
         let input = self.side();
-        Self::map(self.trace, conv.forward(self.primal), |_| LinearOp::Convolution {
-            weight: conv.weight().clone(),
-            options: conv.options(input),
-            input,
+        Self::map(self.trace, conv.forward(self.primal), |_| {
+            LinearOp::Convolution {
+                weight: conv.weight().clone(),
+                options: conv.options(input),
+                input,
+            }
         })
     }
 
@@ -92,7 +107,10 @@ impl Value {
     /// `min(max(x, 0), 6)`; the derivative at 0 and at 6 is 0.
     pub fn relu6(self) -> Self {
         Self::map(self.trace, self.primal.clamp(0.0, 6.0), |y| {
-            let inside = y.clone().greater_elem(0.0).bool_and(y.clone().lower_elem(6.0));
+            let inside = y
+                .clone()
+                .greater_elem(0.0)
+                .bool_and(y.clone().lower_elem(6.0));
             LinearOp::Diagonal(indicator(inside, y))
         })
     }
@@ -100,7 +118,9 @@ impl Value {
     /// Maximum over square windows without padding; a last window that reaches beyond the edge
     /// counts (ceil mode). The derivative follows the first of equal values.
     pub fn max_pool(self, kernel: usize, stride: usize) -> Self {
-        let options = MaxPoolOptions::new([kernel; 2]).with_stride([stride; 2]).with_ceil_mode(true);
+        let options = MaxPoolOptions::new([kernel; 2])
+            .with_stride([stride; 2])
+            .with_ceil_mode(true);
         let input = self.side();
         let Some(trace) = self.trace else {
             return Self::plain(module::max_pool2d(self.primal, options));
@@ -109,14 +129,20 @@ impl Value {
         Self::map(Some(trace), primal, |y| {
             let [batch, channels, rows, cols] = y.dims();
             let winners = winners.reshape([batch, channels, rows * cols]);
-            LinearOp::Selection { winners, input, output: [rows, cols] }
+            LinearOp::Selection {
+                winners,
+                input,
+                output: [rows, cols],
+            }
         })
     }
 
     /// Mean over rows and columns.
     pub fn spatial_mean(self) -> Self {
         let input = self.side();
-        Self::map(self.trace, spatial_mean(self.primal), |_| LinearOp::SpatialMean { input })
+        Self::map(self.trace, spatial_mean(self.primal), |_| {
+            LinearOp::SpatialMean { input }
+        })
     }
 
     /// An affine map of vectors.
@@ -128,12 +154,16 @@ impl Value {
 
     /// `scale·x + shift` with one scale and one shift a channel, (1, channel, 1, 1).
     pub fn scale_shift(self, scale: Tensor<4>, shift: Tensor<4>) -> Self {
-        Self::map(self.trace, self.primal * scale.clone() + shift, |_| LinearOp::Diagonal(scale))
+        Self::map(self.trace, self.primal * scale.clone() + shift, |_| {
+            LinearOp::Diagonal(scale)
+        })
     }
 
     /// The channels in reverse order: RGB to BGR.
     pub fn reverse_channels(self) -> Self {
-        Self::map(self.trace, self.primal.flip([1]), |_| LinearOp::ReverseChannels)
+        Self::map(self.trace, self.primal.flip([1]), |_| {
+            LinearOp::ReverseChannels
+        })
     }
 
     /// The sum of two values of one computation.
@@ -142,7 +172,10 @@ impl Value {
             let step = Step::Sum(a.activation, b.activation);
             a.then(step)
         });
-        Self { primal: self.primal + other.primal, trace }
+        Self {
+            primal: self.primal + other.primal,
+            trace,
+        }
     }
 
     /// The channels of two values of one computation, one after the other.
@@ -152,7 +185,10 @@ impl Value {
             let parts = vec![(a.activation, channels[0]), (b.activation, channels[1])];
             a.then(Step::Concat(parts))
         });
-        Self { primal: Tensor::cat(vec![self.primal, other.primal], 1), trace }
+        Self {
+            primal: Tensor::cat(vec![self.primal, other.primal], 1),
+            trace,
+        }
     }
 }
 
@@ -162,7 +198,10 @@ impl Trace {
         record.push(step);
         let activation = record.len();
         drop(record);
-        Self { record: self.record, activation }
+        Self {
+            record: self.record,
+            activation,
+        }
     }
 }
 

@@ -70,7 +70,12 @@ pub struct Weights<'file> {
 #[derive(Debug)]
 enum Entry<'file> {
     Stored(TensorView<'file>),
-    Drawn { seed: u64, stream: u64, init: Init, len: usize },
+    Drawn {
+        seed: u64,
+        stream: u64,
+        init: Init,
+        len: usize,
+    },
 }
 
 impl<'file> Weights<'file> {
@@ -95,16 +100,27 @@ impl<'file> Weights<'file> {
             .filter(|(name, _)| !name.ends_with(".num_batches_tracked"))
             .collect();
         check(source, &entries, parameters)?;
-        let entries =
-            entries.into_iter().map(|(name, view)| (name, Entry::Stored(view))).collect();
-        Ok(Self { source: source.to_owned(), id: sha256_hex(file), entries })
+        let entries = entries
+            .into_iter()
+            .map(|(name, view)| (name, Entry::Stored(view)))
+            .collect();
+        Ok(Self {
+            source: source.to_owned(),
+            id: sha256_hex(file),
+            entries,
+        })
     }
 
     /// Untrained parameters. Each tensor has its own stream of a ChaCha generator, so that the values
     /// depend on nothing but `seed` and the architecture: not on order, device or platform.
     pub fn random(parameters: &[Parameter], seed: u64) -> Self {
         let entries = parameters.iter().zip(0u64..).map(|(parameter, stream)| {
-            let entry = Entry::Drawn { seed, stream, init: parameter.init, len: parameter.len() };
+            let entry = Entry::Drawn {
+                seed,
+                stream,
+                init: parameter.init,
+                len: parameter.len(),
+            };
             (parameter.name.clone(), entry)
         });
         Self {
@@ -136,7 +152,12 @@ impl<'file> Weights<'file> {
         })?;
         let values = match entry {
             Entry::Stored(view) => decode(&view),
-            Entry::Drawn { seed, stream, init, len } => draw(init, len, seed, stream),
+            Entry::Drawn {
+                seed,
+                stream,
+                init,
+                len,
+            } => draw(init, len, seed, stream),
         };
         match values.iter().position(|value| !value.is_finite()) {
             None => Ok(values),
@@ -166,7 +187,12 @@ fn decode(view: &TensorView<'_>) -> Vec<f64> {
 }
 
 fn of_pairs(bytes: &[u8], value: impl Fn([u8; 2]) -> f64) -> Vec<f64> {
-    bytes.as_chunks::<2>().0.iter().map(|pair| value(*pair)).collect()
+    bytes
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|pair| value(*pair))
+        .collect()
 }
 
 /// Values rounded to f32, as every library draws them.
@@ -192,23 +218,40 @@ fn check(
     entries: &BTreeMap<String, TensorView<'_>>,
     parameters: &[Parameter],
 ) -> Result<()> {
-    let needed: BTreeMap<&str, &Parameter> =
-        parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
-    let unknown: Vec<&str> =
-        entries.keys().map(String::as_str).filter(|name| !needed.contains_key(name)).collect();
-    let missing: Vec<&str> =
-        needed.keys().copied().filter(|name| !entries.contains_key(*name)).collect();
+    let needed: BTreeMap<&str, &Parameter> = parameters
+        .iter()
+        .map(|parameter| (parameter.name.as_str(), parameter))
+        .collect();
+    let unknown: Vec<&str> = entries
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !needed.contains_key(name))
+        .collect();
+    let missing: Vec<&str> = needed
+        .keys()
+        .copied()
+        .filter(|name| !entries.contains_key(*name))
+        .collect();
     let present = || {
-        entries.iter().filter_map(|(name, view)| Some((*needed.get(name.as_str())?, view)))
+        entries
+            .iter()
+            .filter_map(|(name, view)| Some((*needed.get(name.as_str())?, view)))
     };
 
     let mut faults = Vec::new();
-    let missing_described = missing.iter().map(|name| match nearest(name, unknown.iter().copied()) {
-        Some(candidate) => format!("{name} (the file has {candidate})"),
-        None => (*name).to_owned(),
-    });
+    let missing_described =
+        missing
+            .iter()
+            .map(|name| match nearest(name, unknown.iter().copied()) {
+                Some(candidate) => format!("{name} (the file has {candidate})"),
+                None => (*name).to_owned(),
+            });
     faults.extend(listed("missing", missing.len(), missing_described));
-    faults.extend(listed("unknown", unknown.len(), unknown.iter().map(|&name| name.to_owned())));
+    faults.extend(listed(
+        "unknown",
+        unknown.len(),
+        unknown.iter().map(|&name| name.to_owned()),
+    ));
     let reshaped: Vec<String> = present()
         .filter(|(parameter, view)| parameter.shape != view.shape())
         .map(|(parameter, view)| {
@@ -216,12 +259,20 @@ fn check(
             format!("{} is {found}, not {expected}", parameter.name)
         })
         .collect();
-    faults.extend(listed("of another shape", reshaped.len(), reshaped.into_iter()));
+    faults.extend(listed(
+        "of another shape",
+        reshaped.len(),
+        reshaped.into_iter(),
+    ));
     let retyped: Vec<String> = present()
         .filter(|(_, view)| !matches!(view.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16))
         .map(|(parameter, view)| format!("{} is {:?}", parameter.name, view.dtype()))
         .collect();
-    faults.extend(listed("not F32, F16 or BF16", retyped.len(), retyped.into_iter()));
+    faults.extend(listed(
+        "not F32, F16 or BF16",
+        retyped.len(),
+        retyped.into_iter(),
+    ));
 
     if faults.is_empty() {
         return Ok(());
@@ -251,7 +302,11 @@ fn shape_text(shape: &[usize]) -> String {
     if shape.is_empty() {
         return "a single value".to_owned();
     }
-    shape.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
+    shape
+        .iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join("×")
 }
 
 fn unreadable(source: &str, error: &safetensors::SafeTensorError) -> Error {
@@ -272,14 +327,21 @@ fn unreadable(source: &str, error: &safetensors::SafeTensorError) -> Error {
 }
 
 fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The candidate that takes fewest insertions, deletions and substitutions to turn into `name`,
 /// unless even that changes more than half of it.
-pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (distance, candidate) =
-        candidates.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let (distance, candidate) = candidates
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .min()?;
     (2 * distance <= name.chars().count()).then_some(candidate)
 }
 

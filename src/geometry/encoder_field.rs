@@ -7,11 +7,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::field::{Field, Perturbation};
+use crate::device::read;
+use crate::encoders::Readout;
 use crate::encoders::linear::Linearised;
 use crate::encoders::registry::LoadedEncoder;
 use crate::encoders::value::Value;
-use crate::device::read;
-use crate::encoders::Readout;
 use crate::images::Prepared;
 use crate::{Error, ErrorKind, Result};
 
@@ -50,11 +50,17 @@ impl EncoderField {
             return Err(Error::new(
                 ErrorKind::Request,
                 format!("cannot show the photograph to {}", spec.title),
-                format!("it was prepared at {} px, and the encoder reads {side} px", photo.side_px),
+                format!(
+                    "it was prepared at {} px, and the encoder reads {side} px",
+                    photo.side_px
+                ),
                 "Prepare it with this encoder's own recipe",
             ));
         }
-        require_finite("the photograph", photo.pixels.iter().map(|&value| f64::from(value)))?;
+        require_finite(
+            "the photograph",
+            photo.pixels.iter().map(|&value| f64::from(value)),
+        )?;
         Ok(Self {
             readout,
             pixels: photo.pixels.clone(),
@@ -73,7 +79,9 @@ impl EncoderField {
     /// `batch` inputs one after another; `value(i, p)` is value p of input i.
     fn inputs(&self, batch: usize, value: impl Fn(usize, usize) -> f64) -> Tensor<4> {
         let len = self.input_len();
-        let values = (0..batch * len).map(|at| value(at / len, at % len)).collect();
+        let values = (0..batch * len)
+            .map(|at| value(at / len, at % len))
+            .collect();
         self.tensor(values, self.input_shape, batch)
     }
 
@@ -85,14 +93,20 @@ impl EncoderField {
         let data = if placement.dtype == FloatDType::F64 {
             TensorData::new(values, shape)
         } else {
-            TensorData::new(values.into_iter().map(|v| v as f32).collect::<Vec<_>>(), shape)
+            TensorData::new(
+                values.into_iter().map(|v| v as f32).collect::<Vec<_>>(),
+                shape,
+            )
         };
         Tensor::from_data(data, placement.options())
     }
 
     /// Φ of a batch of inputs, row after row.
     fn evaluate(&self, inputs: Tensor<4>) -> Result<Vec<f64>> {
-        let features = self.encoder.encoder.forward(Value::plain(inputs), &self.readout)?;
+        let features = self
+            .encoder
+            .encoder
+            .forward(Value::plain(inputs), &self.readout)?;
         read(features.into_primal())
     }
 
@@ -103,7 +117,10 @@ impl EncoderField {
             Readout::Pooled => format!("the pooled feature of {title}"),
             Readout::Logits => format!("the logits of {title}"),
             Readout::Stage(index) => {
-                format!("stage {} of {title}", self.encoder.spec().stages[*index].name)
+                format!(
+                    "stage {} of {title}",
+                    self.encoder.spec().stages[*index].name
+                )
             }
         }
     }
@@ -192,7 +209,10 @@ impl Field for EncoderField {
             }
             Ok(values)
         })?;
-        require_finite(&format!("a derivative of {}", self.feature_name()), values.iter().copied())?;
+        require_finite(
+            &format!("a derivative of {}", self.feature_name()),
+            values.iter().copied(),
+        )?;
         Ok(values)
     }
 
@@ -207,7 +227,10 @@ impl Field for EncoderField {
             }
             Ok(values)
         })?;
-        require_finite(&format!("a derivative of {}", self.feature_name()), values.iter().copied())?;
+        require_finite(
+            &format!("a derivative of {}", self.feature_name()),
+            values.iter().copied(),
+        )?;
         Ok(values)
     }
 
@@ -216,7 +239,9 @@ impl Field for EncoderField {
             let logits = field.traced(&Readout::Logits)?;
             let values = read(logits.primal().clone())?;
             let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]));
-            let one_hot = (0..values.len()).map(|i| f64::from(u8::from(Some(i) == top))).collect();
+            let one_hot = (0..values.len())
+                .map(|i| f64::from(u8::from(Some(i) == top)))
+                .collect();
             let cotangent = field.tensor(one_hot, logits.primal().dims(), 1);
             read(derivative_of(&logits).vjp(cotangent))
         })?;
@@ -226,7 +251,9 @@ impl Field for EncoderField {
 }
 
 fn derivative_of(value: &Value) -> Linearised {
-    value.linearised().expect("a value computed from a traced input is traced")
+    value
+        .linearised()
+        .expect("a value computed from a traced input is traced")
 }
 
 fn require_finite(what: &str, mut values: impl Iterator<Item = f64>) -> Result<()> {

@@ -104,7 +104,11 @@ impl Tiny {
                 crop_px: side_px,
                 mean: [0.4, 0.5, 0.6],
                 std: [0.2, 0.25, 0.3],
-                channels: if bgr { ChannelOrder::Bgr } else { ChannelOrder::Rgb },
+                channels: if bgr {
+                    ChannelOrder::Bgr
+                } else {
+                    ChannelOrder::Rgb
+                },
             },
         }
     }
@@ -135,7 +139,16 @@ fn efficientnet_lite() -> EfficientNetLiteConfig {
 }
 
 fn squeezenet() -> SqueezeNetConfig {
-    let fires = [(2, 4), (2, 4), (4, 8), (4, 8), (6, 12), (6, 12), (8, 16), (8, 16)];
+    let fires = [
+        (2, 4),
+        (2, 4),
+        (4, 8),
+        (4, 8),
+        (6, 12),
+        (6, 12),
+        (8, 16),
+        (8, 16),
+    ];
     SqueezeNetConfig {
         stem: 8,
         fires: fires.map(|(squeeze, expand)| FireConfig { squeeze, expand }),
@@ -144,7 +157,9 @@ fn squeezenet() -> SqueezeNetConfig {
 }
 
 pub fn golden_path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
 }
 
 fn read_golden(name: &str) -> Vec<u8> {
@@ -170,7 +185,11 @@ impl Fixture {
     }
 
     pub fn get(&self, name: &str) -> &[f64] {
-        &self.0.get(name).unwrap_or_else(|| panic!("the fixture has {name}")).1
+        &self
+            .0
+            .get(name)
+            .unwrap_or_else(|| panic!("the fixture has {name}"))
+            .1
     }
 
     pub fn shape(&self, name: &str) -> &[usize] {
@@ -179,8 +198,12 @@ impl Fixture {
 
     /// Names of the stages in the order of execution.
     pub fn stages(&self) -> Vec<&str> {
-        let mut stages: Vec<&str> =
-            self.0.keys().map(String::as_str).filter(|key| key.starts_with("stage.")).collect();
+        let mut stages: Vec<&str> = self
+            .0
+            .keys()
+            .map(String::as_str)
+            .filter(|key| key.starts_with("stage."))
+            .collect();
         stages.sort_by_key(|key| key.split('.').nth(1).and_then(|n| n.parse::<usize>().ok()));
         stages
     }

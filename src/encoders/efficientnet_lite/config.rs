@@ -1,8 +1,8 @@
 //! Sizes of the family, and the tensors that follow from them.
 
+use super::super::StageSpec;
 use super::super::layers::{BatchNorm, ConvConfig, Padding};
 use super::super::weights::{Init, Parameter};
-use super::super::StageSpec;
 
 /// ε of every BatchNorm, as in the TensorFlow original.
 const NORM_EPSILON: f64 = 1e-3;
@@ -66,15 +66,24 @@ impl EfficientNetLiteConfig {
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
         let plan = self.plan();
         let mut side = plan.stem.conv.output_side(side_px);
-        let mut specs = vec![StageSpec { name: "bn1".into(), shape: [self.stem, side, side] }];
+        let mut specs = vec![StageSpec {
+            name: "bn1".into(),
+            shape: [self.stem, side, side],
+        }];
         for (i, (stage, blocks)) in self.stages.iter().zip(&plan.stages).enumerate() {
             for layer in blocks.iter().flat_map(|block| &block.layers) {
                 side = layer.conv.output_side(side);
             }
             let shape = [stage.channels, side, side];
-            specs.push(StageSpec { name: format!("blocks.{i}"), shape });
+            specs.push(StageSpec {
+                name: format!("blocks.{i}"),
+                shape,
+            });
         }
-        specs.push(StageSpec { name: "bn2".into(), shape: [self.head, side, side] });
+        specs.push(StageSpec {
+            name: "bn2".into(),
+            shape: [self.head, side, side],
+        });
         specs
     }
 
@@ -84,7 +93,9 @@ impl EfficientNetLiteConfig {
     pub fn parameters(&self) -> Vec<Parameter> {
         let plan = self.plan();
         let blocks = plan.stages.iter().flatten().flat_map(|block| &block.layers);
-        let layers = std::iter::once(&plan.stem).chain(blocks).chain([&plan.head]);
+        let layers = std::iter::once(&plan.stem)
+            .chain(blocks)
+            .chain([&plan.head]);
         let mut parameters: Vec<Parameter> = layers.flat_map(ConvNorm::parameters).collect();
         let bound = 1.0 / (self.classes as f64).sqrt();
         parameters.push(Parameter {
@@ -146,16 +157,27 @@ impl BlockPlan {
         let layers = if stage.expansion == 1 {
             vec![
                 layer("conv_dw", "bn1", depthwise),
-                layer("conv_pw", "bn2", ConvConfig::pointwise(hidden, stage.channels)),
+                layer(
+                    "conv_pw",
+                    "bn2",
+                    ConvConfig::pointwise(hidden, stage.channels),
+                ),
             ]
         } else {
             vec![
                 layer("conv_pw", "bn1", ConvConfig::pointwise(inputs, hidden)),
                 layer("conv_dw", "bn2", depthwise),
-                layer("conv_pwl", "bn3", ConvConfig::pointwise(hidden, stage.channels)),
+                layer(
+                    "conv_pwl",
+                    "bn3",
+                    ConvConfig::pointwise(hidden, stage.channels),
+                ),
             ]
         };
-        Self { layers, skip: stride == 1 && inputs == stage.channels }
+        Self {
+            layers,
+            skip: stride == 1 && inputs == stage.channels,
+        }
     }
 }
 
@@ -166,7 +188,14 @@ fn spatial(
     stride: usize,
     groups: usize,
 ) -> ConvConfig {
-    ConvConfig { inputs, outputs, kernel, stride, padding: Padding::Same, groups }
+    ConvConfig {
+        inputs,
+        outputs,
+        kernel,
+        stride,
+        padding: Padding::Same,
+        groups,
+    }
 }
 
 /// A convolution without bias and the BatchNorm after it.
@@ -178,9 +207,16 @@ pub(super) struct ConvNorm {
 
 impl ConvNorm {
     fn new(key: &str, norm: &str, conv: ConvConfig) -> Self {
-        let norm =
-            BatchNorm { key: norm.to_owned(), channels: conv.outputs, epsilon: NORM_EPSILON };
-        Self { key: key.to_owned(), conv, norm }
+        let norm = BatchNorm {
+            key: norm.to_owned(),
+            channels: conv.outputs,
+            epsilon: NORM_EPSILON,
+        };
+        Self {
+            key: key.to_owned(),
+            conv,
+            norm,
+        }
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -189,9 +225,13 @@ impl ConvNorm {
         let weight = Parameter {
             name: format!("{}.weight", self.key),
             shape: conv.weight_shape().to_vec(),
-            init: Init::Normal { std: (2.0 / fan_out as f64).sqrt() },
+            init: Init::Normal {
+                std: (2.0 / fan_out as f64).sqrt(),
+            },
             trained: true,
         };
-        std::iter::once(weight).chain(self.norm.parameters()).collect()
+        std::iter::once(weight)
+            .chain(self.norm.parameters())
+            .collect()
     }
 }

@@ -39,7 +39,10 @@ impl EfficientNetLite {
         };
         let mut block = |block: &BlockPlan| -> Result<Block> {
             let layers = block.layers.iter().map(&mut layer).collect::<Result<_>>()?;
-            Ok(Block { layers, skip: block.skip })
+            Ok(Block {
+                layers,
+                skip: block.skip,
+            })
         };
         let stages = plan
             .stages
@@ -61,7 +64,11 @@ impl Block {
         let input = self.skip.then(|| x.clone());
         let mut y = x;
         for (i, layer) in self.layers.iter().enumerate() {
-            y = if i == 0 { y.conv2d(layer) } else { y.relu6().conv2d(layer) };
+            y = if i == 0 {
+                y.conv2d(layer)
+            } else {
+                y.relu6().conv2d(layer)
+            };
         }
         match input {
             Some(input) => y.add(input),

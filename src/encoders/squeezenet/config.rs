@@ -64,7 +64,10 @@ impl SqueezeNetConfig {
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
         let plan = self.plan();
         let (mut channels, mut side) = (self.stem, plan.stem.output_side(side_px));
-        let mut specs = vec![StageSpec { name: "features.0".into(), shape: [channels, side, side] }];
+        let mut specs = vec![StageSpec {
+            name: "features.0".into(),
+            shape: [channels, side, side],
+        }];
         for layer in &plan.layers {
             match &layer.kind {
                 // Ceil mode: the last window may reach beyond the edge.
@@ -72,7 +75,10 @@ impl SqueezeNetConfig {
                 LayerKind::Fire(fire) => channels = 2 * fire.expand.outputs,
             }
             if layer.exposed {
-                specs.push(StageSpec { name: layer.key.clone(), shape: [channels, side, side] });
+                specs.push(StageSpec {
+                    name: layer.key.clone(),
+                    shape: [channels, side, side],
+                });
             }
         }
         specs
@@ -93,11 +99,14 @@ impl SqueezeNetConfig {
             parameters.push(of("weight", conv.weight_shape().to_vec(), init));
             parameters.push(of("bias", vec![conv.outputs], Init::Constant(0.0)));
         };
-        let kaiming =
-            |conv: &ConvConfig| Init::Uniform { bound: (6.0 / conv.fan_in() as f64).sqrt() };
+        let kaiming = |conv: &ConvConfig| Init::Uniform {
+            bound: (6.0 / conv.fan_in() as f64).sqrt(),
+        };
         declare("features.0", plan.stem, kaiming(&plan.stem));
         for layer in &plan.layers {
-            let LayerKind::Fire(fire) = &layer.kind else { continue };
+            let LayerKind::Fire(fire) = &layer.kind else {
+                continue;
+            };
             for (name, conv) in fire.convolutions() {
                 declare(&format!("{}.{name}", layer.key), conv, kaiming(&conv));
             }
@@ -120,7 +129,10 @@ impl SqueezeNetConfig {
             }));
             inputs = 2 * fire.expand;
         }
-        let pools: Vec<bool> = kinds.iter().map(|kind| matches!(kind, LayerKind::Pool)).collect();
+        let pools: Vec<bool> = kinds
+            .iter()
+            .map(|kind| matches!(kind, LayerKind::Pool))
+            .collect();
         let layers = kinds.into_iter().enumerate().map(|(i, kind)| LayerPlan {
             key: format!("features.{}", FIRST_LAYER + i),
             exposed: pools[i] || pools.get(i + 1).is_none_or(|&next| next),
@@ -174,5 +186,12 @@ impl FirePlan {
 
 /// A 3×3 convolution.
 fn spatial(inputs: usize, outputs: usize, stride: usize, padding: Padding) -> ConvConfig {
-    ConvConfig { inputs, outputs, kernel: 3, stride, padding, groups: 1 }
+    ConvConfig {
+        inputs,
+        outputs,
+        kernel: 3,
+        stride,
+        padding,
+        groups: 1,
+    }
 }

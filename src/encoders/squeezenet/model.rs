@@ -27,7 +27,11 @@ struct Layer {
 #[derive(Debug)]
 enum Operation {
     Pool,
-    Fire { squeeze: Conv2d, expand: Conv2d, expand_wide: Conv2d },
+    Fire {
+        squeeze: Conv2d,
+        expand: Conv2d,
+        expand_wide: Conv2d,
+    },
 }
 
 impl SqueezeNet {
@@ -55,7 +59,10 @@ impl SqueezeNet {
                     }
                 }
             };
-            Ok(Layer { operation, exposed: layer.exposed })
+            Ok(Layer {
+                operation,
+                exposed: layer.exposed,
+            })
         };
         Ok(Self {
             spec,
@@ -70,7 +77,11 @@ impl Operation {
     fn forward(&self, x: Value) -> Value {
         match self {
             Self::Pool => x.max_pool(POOL.0, POOL.1),
-            Self::Fire { squeeze, expand, expand_wide } => {
+            Self::Fire {
+                squeeze,
+                expand,
+                expand_wide,
+            } => {
                 let squeezed = x.conv2d(squeeze).relu();
                 let narrow = squeezed.clone().conv2d(expand).relu();
                 narrow.concat(squeezed.conv2d(expand_wide).relu())
@@ -97,6 +108,9 @@ impl Encoder for SqueezeNet {
             }
         }
         visitor(Readout::Pooled, &x.clone().spatial_mean())?;
-        visitor(Readout::Logits, &x.conv2d(&self.classifier).relu().spatial_mean())
+        visitor(
+            Readout::Logits,
+            &x.conv2d(&self.classifier).relu().spatial_mean(),
+        )
     }
 }
