@@ -7,7 +7,7 @@ use crate::encoders::registry;
 
 /// Prints the encoders.
 pub fn run(args: ListArgs) -> Result<()> {
-    let specs = registry::all().collect::<Vec<_>>();
+    let specs: Vec<_> = registry::all().collect();
     if args.json {
         return print_json(&specs);
     }

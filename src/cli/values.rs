@@ -9,7 +9,7 @@ use crate::geometry::directions::DirectionFamily;
 use crate::images::Background;
 use crate::recipe::{Estimator, Preset, TraceMethod};
 use crate::worker::{ExportFormat, ImageSource};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind};
 
 /// Prefix of a photograph of the program's own on the command line.
 const BUNDLED: &str = "bundled:";
@@ -89,7 +89,7 @@ impl ReadoutName {
     ///
     /// # Errors
     /// [`ErrorKind::Request`] where the encoder has no stage of that name.
-    pub fn resolve(&self, spec: &EncoderSpec) -> Result<Readout> {
+    pub fn resolve(&self, spec: &EncoderSpec) -> crate::Result<Readout> {
         match self {
             Self::Pooled => Ok(Readout::Pooled),
             Self::Logits => Ok(Readout::Logits),

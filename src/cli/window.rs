@@ -28,16 +28,16 @@ pub struct WindowArgs {
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x800", hide = true,
           value_parser = parse_size)]
     pub size: [f32; 2],
-    /// Theme of the picture: light or dark
-    #[arg(long, default_value = "dark", hide = true)]
-    pub theme: String,
-    /// Show the random twin in the picture
+    /// The picture in the light theme instead of the dark one
+    #[arg(long, hide = true)]
+    pub light: bool,
+    /// The picture with the random twin
     #[arg(long, hide = true)]
     pub twin: bool,
 }
 
 /// `1280x800`.
-fn parse_size(text: &str) -> Result<[f32; 2], String> {
+fn parse_size(text: &str) -> std::result::Result<[f32; 2], String> {
     let wrong = || "give width and height in points, as 1280x800".to_owned();
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
     let side = |text: &str| text.parse::<u16>().map(f32::from).map_err(|_| wrong());
@@ -67,9 +67,10 @@ fn open(args: WindowArgs) -> Result<()> {
         screenshot: args.screenshot.map(|path| crate::app::Screenshot {
             path,
             size: args.size,
-            theme: match args.theme.as_str() {
-                "light" => crate::app::ThemeChoice::Light,
-                _ => crate::app::ThemeChoice::Dark,
+            theme: if args.light {
+                crate::app::ThemeChoice::Light
+            } else {
+                crate::app::ThemeChoice::Dark
             },
             twin: args.twin,
         }),
