@@ -1,8 +1,8 @@
 //! Figures: described once as plain data, drawn as SVG and PNG; tables as CSV.
 //!
-//! A [`Figure`] says what is shown ([`spec`]); [`svg::render`] places and draws it, [`svg::outlined`]
-//! makes the drawing independent of installed fonts, [`png::render`] rasterises it. [`ticks`],
-//! [`label`], [`palette`] and [`fonts`] also serve the window, so that both look alike.
+//! A [`Figure`] says what is shown ([`spec`]); [`svg`] places and draws it, [`png`] rasterises the
+//! drawing. [`ticks`], [`label`], [`palette`] and [`fonts`] also serve the window, so that both look
+//! alike.
 
 pub mod fonts;
 pub mod label;

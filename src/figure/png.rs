@@ -13,8 +13,8 @@ const SIDE_MAX: f64 = 20_000.0;
 const USVG_DPI: f64 = 96.0;
 const METRES_PER_INCH: f64 = 0.0254;
 
-/// An encoded PNG of a drawing made by [`super::svg::render`] or [`super::svg::outlined`], at `dpi`
-/// pixels an inch, which is written into the file too.
+/// An encoded PNG of a drawing made by [`super::svg`], at `dpi` pixels an inch, which is written into
+/// the file too.
 ///
 /// Only the bundled fonts are used, so the pixels are the same on every machine. Fails where a side
 /// would have no pixel or more than 20,000.

@@ -9,7 +9,7 @@ use svg::node::{Blob, Node as _, Text as Characters};
 use super::fonts;
 use super::layout::{self, MAJOR_PT, MINOR_PT, POINTS_PER_MM, Page, Placed, PlacedAxis, SAMPLE};
 use super::spec::{Dash, Figure, Ink, Marker, Series};
-use super::text::{hex, number, options, printable};
+use super::text::{Text, hex, number, options, printable};
 use crate::{Error, ErrorKind, Result};
 
 /// Width of axes and ticks.
@@ -25,9 +25,19 @@ const DASHES: [f64; 2] = [2.8, 1.8];
 /// Colour of guides.
 const GUIDE: &str = "#8a8a8a";
 
-/// Draws a figure. Text stays text in the family [`fonts::FAMILY`]; use [`outlined`] for a file that
-/// is read where that family is not installed.
+/// Draws a figure with text as text, in the family [`fonts::FAMILY`]; [`super::png::render`] reads it,
+/// and so does every program on a machine where that family is installed.
 pub fn render(figure: &Figure) -> String {
+    draw_page(figure, Text::to_svg)
+}
+
+/// Draws a figure with text as outlines: a file that every program shows alike. Few of them load
+/// fonts embedded in SVG (browsers do; Inkscape, Illustrator and LaTeX do not).
+pub fn render_outlined(figure: &Figure) -> String {
+    draw_page(figure, Text::to_outline)
+}
+
+fn draw_page(figure: &Figure, letter: fn(&Text) -> String) -> String {
     let page = layout::page(figure);
     let Page {
         width,
@@ -57,21 +67,9 @@ pub fn render(figure: &Figure) -> String {
     }
     document = document.add(clips);
     for (index, (placed, panel)) in panels.iter().zip(&figure.panels).enumerate() {
-        document = document.add(draw(index, placed, &panel.series));
+        document = document.add(draw(index, placed, &panel.series, letter));
     }
     document.to_string()
-}
-
-/// The same drawing with text as outlines, which every program shows alike: few of them load fonts
-/// that are embedded in SVG (browsers do; Inkscape, Illustrator and LaTeX do not).
-pub fn outlined(svg: &str) -> Result<String> {
-    let written = usvg::WriteOptions {
-        coordinates_precision: 3,
-        transforms_precision: 5,
-        indent: usvg::Indent::None,
-        ..usvg::WriteOptions::default()
-    };
-    Ok(parse(svg)?.to_string(&written))
 }
 
 /// Reads a drawing with the bundled fonts.
@@ -104,7 +102,7 @@ fn frame(placed: &Placed) -> Rectangle {
         .set("height", number(plot.height()))
 }
 
-fn draw(index: usize, placed: &Placed, series: &[Series]) -> Group {
+fn draw(index: usize, placed: &Placed, series: &[Series], letter: fn(&Text) -> String) -> Group {
     let mut data = Group::new()
         .set("class", "data")
         .set("clip-path", format!("url(#{})", clip_id(index)));
@@ -129,7 +127,7 @@ fn draw(index: usize, placed: &Placed, series: &[Series]) -> Group {
     }
     group = group.add(legend);
     for text in &placed.texts {
-        group = group.add(Blob::new(text.to_svg()));
+        group = group.add(Blob::new(letter(text)));
     }
     group
 }

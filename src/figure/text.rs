@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use resvg::tiny_skia::{PathSegment, Point, Transform};
 use resvg::usvg;
 
 use super::fonts;
-use super::label::{SCRIPT_SIZE, SUB_DROP, SUPER_RISE, Script, spans};
+use super::label::{SCRIPT_SIZE, SUB_DROP, SUPER_RISE, Script, plain, spans};
 
 /// What a point of text is fixed at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// The element.
+    /// As a `text` element in the family [`fonts::FAMILY`].
     pub fn to_svg(&self) -> String {
         let (x, y) = self.at;
         let place = if self.upright {
@@ -58,17 +59,35 @@ impl Text {
         } else {
             ""
         };
-        let rim = if self.rim {
-            r##" stroke="#ffffff" stroke-width="2.4" stroke-linejoin="round" paint-order="stroke""##
-        } else {
-            ""
-        };
         format!(
-            r#"<text class="{}" {place} font-size="{}"{weight} text-anchor="{anchor}" fill="{}"{rim}>{}</text>"#,
+            r#"<text class="{}" {place} font-size="{}"{weight} text-anchor="{anchor}"{}>{}</text>"#,
             self.role,
             number(self.size),
-            hex(self.rgb),
+            self.paint(),
             tspans(&self.label, self.size),
+        )
+    }
+
+    /// As one `path` element that needs no font; the characters stay in its `aria-label`.
+    pub fn to_outline(&self) -> String {
+        let d = laid_out(self).map_or_else(String::new, |tree| {
+            outline(tree.root(), Transform::identity())
+        });
+        format!(
+            r#"<path class="{}" role="img" aria-label="{}"{} d="{d}"/>"#,
+            self.role,
+            escape(&plain(&self.label)).replace('"', "&quot;"),
+            self.paint(),
+        )
+    }
+
+    /// Fill, and stroke where there is a rim.
+    fn paint(&self) -> String {
+        let rim = r##" stroke="#ffffff" stroke-width="2.4" stroke-linejoin="round" paint-order="stroke""##;
+        format!(
+            r#" fill="{}"{}"#,
+            hex(self.rgb),
+            if self.rim { rim } else { "" }
         )
     }
 }
@@ -114,19 +133,54 @@ pub(crate) fn width(label: &str, size: f64, bold: bool) -> f64 {
         rim: false,
         role: "measured",
     };
+    // Text without a visible character has no node.
+    let tree = laid_out(&text);
+    let node = tree
+        .as_ref()
+        .and_then(|tree| tree.root().children().first());
+    node.map_or(0.0, |node| f64::from(node.bounding_box().right().max(0.0)))
+}
+
+/// The text alone, laid out; a point is one unit.
+fn laid_out(text: &Text) -> Option<usvg::Tree> {
     let svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1" font-family="{}">{}</svg>"#,
         fonts::FAMILY,
         text.to_svg()
     );
-    let Ok(tree) = usvg::Tree::from_str(&svg, &options()) else {
-        return 0.0;
-    };
-    // Text without a visible character has no node.
-    tree.root()
-        .children()
-        .first()
-        .map_or(0.0, |node| f64::from(node.bounding_box().right().max(0.0)))
+    usvg::Tree::from_str(&svg, &options()).ok()
+}
+
+/// Path data of all glyphs in a group. `page_from_text` is that of the text whose glyphs these are,
+/// which their own transforms leave out.
+fn outline(group: &usvg::Group, page_from_text: Transform) -> String {
+    let mut d = String::new();
+    for node in group.children() {
+        match node {
+            usvg::Node::Group(group) => d.push_str(&outline(group, page_from_text)),
+            usvg::Node::Text(text) => {
+                d.push_str(&outline(text.flattened(), text.abs_transform()));
+            }
+            usvg::Node::Path(path) => {
+                let page_from_path = page_from_text.pre_concat(path.abs_transform());
+                let placed = path.data().clone().transform(page_from_path);
+                d.extend(placed.iter().flat_map(|path| path.segments()).map(segment));
+            }
+            usvg::Node::Image(_) => {}
+        }
+    }
+    d
+}
+
+fn segment(segment: PathSegment) -> String {
+    let pair = |point: Point| format!("{} {}", number(point.x.into()), number(point.y.into()));
+    match segment {
+        PathSegment::MoveTo(to) => format!("M{}", pair(to)),
+        PathSegment::LineTo(to) => format!("L{}", pair(to)),
+        PathSegment::QuadTo(via, to) => format!("Q{} {}", pair(via), pair(to)),
+        PathSegment::CubicTo(a, b, to) => format!("C{} {} {}", pair(a), pair(b), pair(to)),
+        PathSegment::Close => "Z".to_owned(),
+    }
 }
 
 /// Options under which all drawing is read: the bundled fonts only.

@@ -78,12 +78,12 @@ pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
 }
 
 fn content(export: &Export, format: ExportFormat) -> Result<Vec<u8>> {
-    let drawing = || svg::render(&figure(&export.runs, &FigureOptions::default()));
+    let figure = || figure(&export.runs, &FigureOptions::default());
     match format {
         ExportFormat::Csv => Ok(csv(&export.runs)?.into_bytes()),
         ExportFormat::Json => Ok(format!("{:#}\n", sidecar(&export.runs)).into_bytes()),
-        ExportFormat::Svg => Ok(svg::outlined(&drawing())?.into_bytes()),
-        ExportFormat::Png => png::render(&drawing(), png::DEFAULT_DPI),
+        ExportFormat::Svg => Ok(svg::render_outlined(&figure()).into_bytes()),
+        ExportFormat::Png => png::render(&svg::render(&figure()), png::DEFAULT_DPI),
     }
 }
 
