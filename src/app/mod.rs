@@ -640,7 +640,7 @@ fn pixels(image: &ColorImage) -> ImageSource {
 
 /// Over the window while a file hovers above it.
 fn drop_hint(ui: &Ui, palette: Palette) {
-    let layer = egui::LayerId::new(egui::Order::Foreground, egui::Id::new("drop hint"));
+    let layer = egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("drop hint"));
     let painter = ui.ctx().layer_painter(layer);
     let rect = ui.ctx().content_rect();
     painter.rect_filled(rect, 0.0, palette.ground.gamma_multiply(0.8));

@@ -228,8 +228,8 @@ fn base_plot<'a>(
         .custom_y_axes(vec![y_hints])
         .show_crosshair(false)
         .cursor_color(palette.weak.gamma_multiply(0.5))
-        .link_axis(Id::new(LINK), Vec2b::new(true, false))
-        .link_cursor(Id::new(LINK), Vec2b::new(true, false))
+        .link_axis(Id::unique(LINK), Vec2b::new(true, false))
+        .link_cursor(Id::unique(LINK), Vec2b::new(true, false))
 }
 
 /// Rows of tick labels below a plot: η, and with an input length the same as pixel RMS.

@@ -120,7 +120,7 @@ fn slider_ui(
         painter.circle_stroke(handle, radius + 3.0, Stroke::new(2.0, palette.encoder(0)));
     }
     if response.hovered() || response.dragged() {
-        ui.set_cursor_icon(CursorIcon::ResizeHorizontal);
+        ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
     }
     response.widget_info(|| WidgetInfo::slider(true, shown, "Magnitude η, L2"));
     if ui.ctx().has_accesskit_node(response.id) {
@@ -155,7 +155,7 @@ fn entry_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
         .unwrap_or_else(|| format::significant(scene.state.eta_l2, 3));
     let edit = TextEdit::singleline(&mut text)
         .desired_width(68.0)
-        .horizontal_align(eframe::egui::Align::RIGHT)
+        .align(eframe::egui::Align2::RIGHT_CENTER)
         .font(eframe::egui::TextStyle::Monospace);
     let response = ui
         .add_sized(Vec2::new(84.0, 28.0), edit)

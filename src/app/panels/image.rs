@@ -170,7 +170,7 @@ fn move_seam(ui: &Ui, view: &mut View, response: &Response, rect: Rect) {
         view.seam = (view.seam + steps * SEAM_STEP).clamp(0.0, 1.0);
     }
     if response.hovered() || response.dragged() {
-        ui.set_cursor_icon(CursorIcon::ResizeHorizontal);
+        ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
     }
 }
 

@@ -14,7 +14,7 @@ pub fn messages_ui(ui: &Ui, scene: &Scene<'_>, place: Place, rect: Rect, intents
     let mut top = rect.top() + 8.0;
     for message in scene.state.messages_at(place).take(2) {
         let width = (rect.width() - 16.0).min(520.0);
-        let response = Area::new(Id::new(("message", message.id)))
+        let response = Area::new(Id::unique(("message", message.id)))
             .order(Order::Middle)
             .fixed_pos(Pos2::new(rect.left() + 8.0, top))
             .constrain_to(rect)

@@ -12,7 +12,7 @@ const WIDTH: f32 = 360.0;
 /// The card, in the lower right corner of the curves, where they leave room.
 pub fn welcome_ui(ui: &Ui, scene: &Scene<'_>, curves: Rect, intents: &mut Vec<Intent>) {
     let palette = Palette::for_ui(ui);
-    Area::new(Id::new("welcome"))
+    Area::new(Id::unique("welcome"))
         .order(Order::Middle)
         .pivot(Align2::RIGHT_BOTTOM)
         .fixed_pos(curves.right_bottom() - Vec2::splat(8.0))
