@@ -429,6 +429,8 @@ fn text_boxes(text: &str) -> (Vec<(String, [f64; 4])>, [f64; 2]) {
         for node in group.children() {
             match node {
                 usvg::Node::Group(group) => collect(group, boxes),
+                // Rims lie below the same text.
+                usvg::Node::Text(text) if text.chunks()[0].spans()[0].fill().is_none() => {}
                 usvg::Node::Text(text) => {
                     let content: String = text.chunks().iter().map(usvg::TextChunk::text).collect();
                     let ink = text

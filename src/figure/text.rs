@@ -37,7 +37,8 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// As a `text` element in the family [`fonts::FAMILY`].
+    /// As a `text` element in the family [`fonts::FAMILY`], above a second one for the rim
+    /// (`paint-order` would need no second, but not every program knows it).
     pub fn to_svg(&self) -> String {
         let (x, y) = self.at;
         let place = if self.upright {
@@ -59,38 +60,47 @@ impl Text {
         } else {
             ""
         };
-        format!(
-            r#"<text class="{}" {place} font-size="{}"{weight} text-anchor="{anchor}"{}>{}</text>"#,
-            self.role,
-            number(self.size),
-            self.paint(),
-            tspans(&self.label, self.size),
-        )
+        let size = number(self.size);
+        let characters = tspans(&self.label, self.size);
+        let element = |attributes: &str| {
+            format!(
+                r#"<text {attributes} {place} font-size="{size}"{weight} text-anchor="{anchor}">{characters}</text>"#
+            )
+        };
+        self.layers(element, "")
     }
 
-    /// As one `path` element that needs no font; the characters stay in its `aria-label`.
+    /// As `path` elements that need no font; the characters stay in an `aria-label`.
     pub fn to_outline(&self) -> String {
-        let d = laid_out(self).map_or_else(String::new, |tree| {
+        let bare = Self {
+            rim: false,
+            ..self.clone()
+        };
+        let d = laid_out(&bare).map_or_else(String::new, |tree| {
             outline(tree.root(), Transform::identity())
         });
-        format!(
-            r#"<path class="{}" role="img" aria-label="{}"{} d="{d}"/>"#,
-            self.role,
-            escape(&plain(&self.label)).replace('"', "&quot;"),
-            self.paint(),
-        )
+        let label = escape(&plain(&self.label)).replace('"', "&quot;");
+        let element = |attributes: &str| format!(r#"<path {attributes} d="{d}"/>"#);
+        self.layers(element, &format!(r#" role="img" aria-label="{label}""#))
     }
 
-    /// Fill, and stroke where there is a rim.
-    fn paint(&self) -> String {
-        let rim = r##" stroke="#ffffff" stroke-width="2.4" stroke-linejoin="round" paint-order="stroke""##;
-        format!(
-            r#" fill="{}"{}"#,
-            hex(self.rgb),
-            if self.rim { rim } else { "" }
-        )
+    /// The element of the characters, after that of the rim if there is one.
+    fn layers(&self, element: impl Fn(&str) -> String, role: &str) -> String {
+        let characters = element(&format!(
+            r#"class="{}"{role} fill="{}""#,
+            self.role,
+            hex(self.rgb)
+        ));
+        if self.rim {
+            element(RIM) + &characters
+        } else {
+            characters
+        }
     }
 }
+
+/// Attributes of the rim.
+const RIM: &str = r##"class="rim" aria-hidden="true" fill="none" stroke="#ffffff" stroke-width="2.4" stroke-linejoin="round""##;
 
 /// Label as character data and `tspan` elements; `dy` is understood by every reader, `baseline-shift`
 /// is not.
