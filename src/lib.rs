@@ -5,8 +5,8 @@
 //! | floor | modules |
 //! |---|---|
 //! | 5 | [`app`] and [`render`] (feature `gui`), [`cli`] |
-//! | 4 | [`worker`], [`report`], [`recipe`] |
-//! | 3 | [`geometry`] |
+//! | 4 | [`worker`], [`report`] |
+//! | 3 | [`geometry`], [`recipe`] |
 //! | 2 | [`encoders`], [`device`] |
 //! | 1 | [`images`], [`figure`] |
 //! | 0 | [`error`] |

@@ -4,28 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::encoders::Readout;
+pub use crate::encoders::WeightsKind;
 use crate::geometry::directions::DirectionFamily;
-
-/// Which parameters an encoder carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WeightsKind {
-    /// The published, trained parameters.
-    #[default]
-    Trained,
-    /// The architecture's published random initialisation: the *twin*.
-    Random,
-}
-
-impl WeightsKind {
-    /// `trained` or `random`, as written in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Trained => "trained",
-            Self::Random => "random",
-        }
-    }
-}
 
 /// How r_η is estimated from the same forward passes (spec §1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

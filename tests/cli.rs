@@ -18,6 +18,8 @@ fn etascope(args: &[&str]) -> Command {
         .env_remove("DISPLAY")
         .env_remove("WAYLAND_DISPLAY")
         .env_remove("WAYLAND_SOCKET")
+        // Without it the Wayland library, which Vulkan drivers ask for screens, complains.
+        .env("XDG_RUNTIME_DIR", std::env::temp_dir())
         .env_remove("RUST_LOG");
     command
 }

@@ -10,7 +10,7 @@ const FLOORS: [(&str, u8); 13] = [
     ("app", 5),
     ("cli", 5),
     ("render", 5),
-    ("recipe", 4),
+    ("recipe", 3),
     ("report", 4),
     ("worker", 4),
     ("geometry", 3),

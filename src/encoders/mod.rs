@@ -30,6 +30,27 @@ pub enum Readout {
     Stage(usize),
 }
 
+/// Which parameters an encoder carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightsKind {
+    /// The published, trained parameters.
+    #[default]
+    Trained,
+    /// The architecture's published random initialisation: the *twin*.
+    Random,
+}
+
+impl WeightsKind {
+    /// `trained` or `random`, as written in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trained => "trained",
+            Self::Random => "random",
+        }
+    }
+}
+
 /// One stage of an encoder: a place where a feature map is exposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageSpec {

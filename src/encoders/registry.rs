@@ -6,10 +6,9 @@ use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
 use super::weights::{Parameter, Weights, nearest};
-use super::{Encoder, EncoderSpec};
+use super::{Encoder, EncoderSpec, WeightsKind};
 use crate::device::ComputeDevice;
 use crate::images::Preprocessing;
-use crate::recipe::WeightsKind;
 use crate::{Error, ErrorKind, Result};
 
 /// An encoder on a device.
