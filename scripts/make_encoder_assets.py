@@ -127,7 +127,8 @@ def squeezenet_tensors(pickled):
 
 
 def save(path, tensors, source, licence, original):
-    half = {name: value.astype(np.float16) for name, value in tensors.items()}
+    # PyTorch keeps some kernels in another memory order, and safetensors writes memory as it lies.
+    half = {name: np.ascontiguousarray(value, np.float16) for name, value in tensors.items()}
     for name, value in half.items():
         if not np.isfinite(value).all():
             sys.exit(f"{name} leaves the range of f16")
