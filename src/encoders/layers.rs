@@ -3,10 +3,11 @@
 //! A frozen encoder trains nothing, so its layers are not burn modules. BatchNorm is folded into the
 //! convolution before it, in f64, when the layer is loaded.
 
-use burn::tensor::module;
-use burn::tensor::ops::{ConvOptions, ConvTransposeOptions};
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
 
+use super::convolution::conv2d;
+use super::host_conv::Activation;
 use super::weights::{Init, Parameter, Weights};
 use crate::Result;
 
@@ -124,12 +125,13 @@ impl ConvConfig {
     }
 }
 
-/// A convolution with bias.
+/// A convolution with bias and, where set, the activation after it.
 #[derive(Clone, Debug)]
 pub struct Conv2d {
     config: ConvConfig,
     weight: Tensor<4>,
     bias: Tensor<1>,
+    activation: Activation,
 }
 
 impl Conv2d {
@@ -167,7 +169,18 @@ impl Conv2d {
             weight: at.tensor(weight, config.weight_shape()),
             bias: at.tensor(bias, [config.outputs]),
             config,
+            activation: Activation::None,
         }
+    }
+
+    /// The same layer with an activation after it.
+    pub fn then(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+
+    /// The activation after the convolution.
+    pub fn activation(&self) -> Activation {
+        self.activation
     }
 
     /// The weight, see [`ConvConfig::weight_shape`].
@@ -192,7 +205,7 @@ impl Conv2d {
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let [_, _, rows, cols] = x.dims();
         let options = self.options([rows, cols]);
-        conv2d(x, &self.weight, Some(&self.bias), &options)
+        conv2d(x, &self.weight, Some(&self.bias), &options, self.activation)
     }
 }
 
@@ -288,85 +301,4 @@ pub fn matrix(x: Tensor<4>, weight: &Tensor<2>) -> Tensor<4> {
     x.reshape([batch, inputs])
         .matmul(weight.clone())
         .reshape([batch, outputs, 1, 1])
-}
-
-/// A convolution; `bias` is left out for tangents.
-pub fn conv2d(
-    x: Tensor<4>,
-    weight: &Tensor<4>,
-    bias: Option<&Tensor<1>>,
-    options: &ConvOptions<2>,
-) -> Tensor<4> {
-    let [outputs, inputs_of_group, ..] = weight.dims();
-    if inputs_of_group == 1 && outputs == options.groups {
-        depthwise_conv2d(x, weight, bias, options.stride, options.padding)
-    } else {
-        module::conv2d(x, weight.clone(), bias.cloned(), options.clone())
-    }
-}
-
-/// A depthwise convolution: one kernel a channel. `padding` holds zeros before and after, rows then
-/// columns.
-pub fn depthwise_conv2d(
-    x: Tensor<4>,
-    weight: &Tensor<4>,
-    bias: Option<&Tensor<1>>,
-    stride: [usize; 2],
-    padding: [(usize, usize); 2],
-) -> Tensor<4> {
-    let groups = weight.dims()[0];
-    let options = ConvOptions::new_with_padding(stride, padding, [1; 2], groups);
-    module::conv2d(x, weight.clone(), bias.cloned(), options)
-}
-
-/// The transpose of [`conv2d`] without bias: from cotangents of its output to cotangents of its
-/// input, which has `input` rows and columns.
-pub fn conv2d_transposed(
-    cotangent: Tensor<4>,
-    weight: &Tensor<4>,
-    options: &ConvOptions<2>,
-    input: [usize; 2],
-) -> Tensor<4> {
-    let [_, _, rows, cols] = weight.dims();
-    let kernel = [rows, cols];
-    let inside = (0..2).all(|i| {
-        let (before, after) = options.padding[i];
-        before < kernel[i] && after < kernel[i]
-    });
-    if options.stride == [1, 1] && inside {
-        // Again a convolution: by the mirrored kernel with inputs and outputs exchanged.
-        let padding = [0, 1].map(|i| {
-            let (before, after) = options.padding[i];
-            (kernel[i] - 1 - before, kernel[i] - 1 - after)
-        });
-        let options = ConvOptions::new_with_padding([1; 2], padding, [1; 2], options.groups);
-        return conv2d(cotangent, &mirrored(weight, options.groups), None, &options);
-    }
-    let [_, _, rows, cols] = cotangent.dims();
-    let output = [rows, cols];
-    // What the strided windows leave over at the end of the padded input.
-    let rest = [0, 1].map(|i| {
-        let (before, after) = options.padding[i];
-        input[i] + before + after - ((output[i] - 1) * options.stride[i] + kernel[i])
-    });
-    let transposed =
-        ConvTransposeOptions::new(options.stride, [0; 2], rest, [1; 2], options.groups);
-    let padded = module::conv_transpose2d(cotangent, weight.clone(), None, transposed);
-    let [(top, _), (left, _)] = options.padding;
-    padded.narrow(2, top, input[0]).narrow(3, left, input[1])
-}
-
-/// The kernel turned by 180° with input and output channels of each group exchanged.
-fn mirrored(weight: &Tensor<4>, groups: usize) -> Tensor<4> {
-    let [outputs, inputs, rows, cols] = weight.dims();
-    let exchanged = weight
-        .clone()
-        .reshape([groups, outputs / groups, inputs, rows, cols])
-        .swap_dims(1, 2)
-        .reshape([groups * inputs, outputs / groups, rows, cols]);
-    if rows * cols == 1 {
-        exchanged
-    } else {
-        exchanged.flip([2, 3])
-    }
 }

@@ -8,6 +8,8 @@
 use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
 use burn::tensor::{Int, Tensor};
 
+use super::convolution::{conv2d, conv2d_transposed};
+use super::host_conv::Activation;
 use super::layers;
 
 /// One linear map between activations (batch, channel, row, column).
@@ -50,7 +52,7 @@ impl LinearOp {
         match self {
             Self::Convolution {
                 weight, options, ..
-            } => layers::conv2d(t, weight, None, options),
+            } => conv2d(t, weight, None, options, Activation::None),
             Self::Diagonal(factors) => t * factors.clone(),
             Self::Selection {
                 winners, output, ..
@@ -76,7 +78,7 @@ impl LinearOp {
                 weight,
                 options,
                 input,
-            } => layers::conv2d_transposed(v, weight, options, *input),
+            } => conv2d_transposed(v, weight, options, *input),
             Self::Diagonal(factors) => v * factors.clone(),
             Self::Selection {
                 winners,

@@ -1,6 +1,8 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
+pub mod convolution;
 pub mod efficientnet_lite;
+pub mod host_conv;
 pub mod layers;
 pub mod linear;
 pub mod registry;

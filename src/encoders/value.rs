@@ -11,6 +11,7 @@ use std::rc::Rc;
 use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Tensor, activation, module};
 
+use super::host_conv::Activation;
 use super::layers::{Conv2d, Linear};
 use super::linear::{LinearOp, Linearised, Step, spatial_mean};
 
@@ -85,32 +86,37 @@ impl Value {
         Self { primal, trace }
     }
 
-    /// A convolution with bias.
+    /// A convolution with bias and its activation.
     pub fn conv2d(self, conv: &Conv2d) -> Self {
         let input = self.side();
-        Self::map(self.trace, conv.forward(self.primal), |_| {
+        let y = Self::map(self.trace, conv.forward(self.primal), |_| {
             LinearOp::Convolution {
                 weight: conv.weight().clone(),
                 options: conv.options(input),
                 input,
             }
-        })
+        });
+        y.derivative_of(conv.activation())
     }
 
     /// `max(x, 0)`; the derivative at 0 is 0.
     pub fn relu(self) -> Self {
-        Self::map(self.trace, activation::relu(self.primal), |y| {
-            LinearOp::Diagonal(indicator(y.clone().greater_elem(0.0), y))
-        })
+        let y = Self { primal: activation::relu(self.primal), trace: self.trace };
+        y.derivative_of(Activation::Relu)
     }
 
-    /// `min(max(x, 0), 6)`; the derivative at 0 and at 6 is 0.
-    pub fn relu6(self) -> Self {
-        Self::map(self.trace, self.primal.clamp(0.0, 6.0), |y| {
-            let inside = y
-                .clone()
-                .greater_elem(0.0)
-                .bool_and(y.clone().lower_elem(6.0));
+    /// Records the derivative of an activation that was already applied: it is 1 where the result
+    /// lies strictly inside the activation's range, else 0.
+    fn derivative_of(self, activation: Activation) -> Self {
+        if activation == Activation::None {
+            return self;
+        }
+        Self::map(self.trace, self.primal, |y| {
+            let (low, high) = activation.range();
+            let mut inside = y.clone().greater_elem(low);
+            if high.is_finite() {
+                inside = inside.bool_and(y.clone().lower_elem(high));
+            }
             LinearOp::Diagonal(indicator(inside, y))
         })
     }

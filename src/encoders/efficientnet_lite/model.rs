@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::super::host_conv::Activation;
 use super::super::layers::{Conv2d, Linear, Placement};
 use super::super::value::Value;
 use super::super::weights::Weights;
@@ -38,7 +39,13 @@ impl EfficientNetLite {
             Conv2d::load_with_norm(weights, &layer.key, layer.conv, &layer.norm, at)
         };
         let mut block = |block: &BlockPlan| -> Result<Block> {
-            let layers = block.layers.iter().map(&mut layer).collect::<Result<_>>()?;
+            // The last convolution of a block is linear.
+            let last = block.layers.len() - 1;
+            let mut layers = Vec::with_capacity(block.layers.len());
+            for (i, plan) in block.layers.iter().enumerate() {
+                let activation = if i == last { Activation::None } else { Activation::Relu6 };
+                layers.push(layer(plan)?.then(activation));
+            }
             Ok(Block {
                 layers,
                 skip: block.skip,
@@ -52,8 +59,8 @@ impl EfficientNetLite {
         Ok(Self {
             spec,
             stages,
-            stem: layer(&plan.stem)?,
-            head: layer(&plan.head)?,
+            stem: layer(&plan.stem)?.then(Activation::Relu6),
+            head: layer(&plan.head)?.then(Activation::Relu6),
             classifier: Linear::load(weights, "classifier", [config.head, config.classes], at)?,
         })
     }
@@ -63,12 +70,8 @@ impl Block {
     fn forward(&self, x: Value) -> Value {
         let input = self.skip.then(|| x.clone());
         let mut y = x;
-        for (i, layer) in self.layers.iter().enumerate() {
-            y = if i == 0 {
-                y.conv2d(layer)
-            } else {
-                y.relu6().conv2d(layer)
-            };
+        for layer in &self.layers {
+            y = y.conv2d(layer);
         }
         match input {
             Some(input) => y.add(input),
@@ -83,13 +86,13 @@ impl Encoder for EfficientNetLite {
     }
 
     fn visit(&self, x: Value, visitor: &mut Visitor<'_>) -> ControlFlow<()> {
-        let mut x = x.conv2d(&self.stem).relu6();
+        let mut x = x.conv2d(&self.stem);
         visitor(Readout::Stage(0), &x)?;
         for (i, stage) in self.stages.iter().enumerate() {
             x = stage.iter().fold(x, |x, block| block.forward(x));
             visitor(Readout::Stage(i + 1), &x)?;
         }
-        let x = x.conv2d(&self.head).relu6();
+        let x = x.conv2d(&self.head);
         visitor(Readout::Stage(self.stages.len() + 1), &x)?;
         let x = x.spatial_mean();
         visitor(Readout::Pooled, &x)?;

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::super::host_conv::Activation;
 use super::super::layers::{Conv2d, ConvConfig, Placement};
 use super::super::value::Value;
 use super::super::weights::Weights;
@@ -53,9 +54,9 @@ impl SqueezeNet {
                     };
                     let [squeeze, expand, expand_wide] = fire.convolutions();
                     Operation::Fire {
-                        squeeze: part(squeeze)?,
-                        expand: part(expand)?,
-                        expand_wide: part(expand_wide)?,
+                        squeeze: part(squeeze)?.then(Activation::Relu),
+                        expand: part(expand)?.then(Activation::Relu),
+                        expand_wide: part(expand_wide)?.then(Activation::Relu),
                     }
                 }
             };
@@ -68,7 +69,7 @@ impl SqueezeNet {
             spec,
             layers: plan.layers.iter().map(&mut layer).collect::<Result<_>>()?,
             stem: conv("features.0", plan.stem)?,
-            classifier: conv("classifier.1", plan.classifier)?,
+            classifier: conv("classifier.1", plan.classifier)?.then(Activation::Relu),
         })
     }
 }
@@ -82,9 +83,9 @@ impl Operation {
                 expand,
                 expand_wide,
             } => {
-                let squeezed = x.conv2d(squeeze).relu();
-                let narrow = squeezed.clone().conv2d(expand).relu();
-                narrow.concat(squeezed.conv2d(expand_wide).relu())
+                let squeezed = x.conv2d(squeeze);
+                let narrow = squeezed.clone().conv2d(expand);
+                narrow.concat(squeezed.conv2d(expand_wide))
             }
         }
     }
@@ -110,7 +111,7 @@ impl Encoder for SqueezeNet {
         visitor(Readout::Pooled, &x.clone().spatial_mean())?;
         visitor(
             Readout::Logits,
-            &x.conv2d(&self.classifier).relu().spatial_mean(),
+            &x.conv2d(&self.classifier).spatial_mean(),
         )
     }
 }

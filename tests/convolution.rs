@@ -1,0 +1,156 @@
+//! The CPU device's own convolutions against Burn's, which compute in double precision here.
+
+use burn::tensor::ops::ConvOptions;
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use etascope::encoders::convolution::{conv2d, conv2d_transposed};
+use etascope::encoders::host_conv::Activation;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A convolution as an encoder would ask for it.
+struct Case {
+    batch: usize,
+    channels: [usize; 2],
+    input: [usize; 2],
+    kernel: usize,
+    stride: usize,
+    padding: (usize, usize),
+    groups: usize,
+}
+
+const fn case(
+    batch: usize,
+    channels: [usize; 2],
+    input: [usize; 2],
+    (kernel, stride, padding): (usize, usize, (usize, usize)),
+    groups: usize,
+) -> Case {
+    Case { batch, channels, input, kernel, stride, padding, groups }
+}
+
+/// Every path: dense, 1×1 and depthwise; planes smaller than, equal to and larger than a tile; even
+/// and uneven padding; strides that leave rows over; fewer images than threads, and more.
+const CASES: [Case; 22] = [
+    case(1, [3, 32], [224, 224], (3, 2, (0, 1)), 1),
+    case(1, [3, 64], [227, 227], (3, 2, (0, 0)), 1),
+    case(1, [16, 96], [112, 112], (1, 1, (0, 0)), 1),
+    case(3, [8, 5], [40, 41], (1, 1, (0, 0)), 1),
+    case(2, [8, 5], [33, 32], (3, 1, (1, 1)), 1),
+    case(1, [4, 6], [32, 32], (5, 2, (1, 2)), 1),
+    case(1, [5, 4], [9, 11], (1, 2, (0, 0)), 1),
+    case(1, [7, 1], [9, 11], (3, 1, (2, 2)), 1),
+    case(1, [1, 1], [9, 9], (3, 1, (1, 1)), 1),
+    case(8, [160, 24], [7, 7], (1, 1, (0, 0)), 1),
+    case(9, [5, 7], [7, 8], (3, 2, (1, 1)), 1),
+    case(7, [5, 7], [6, 6], (3, 1, (1, 1)), 1),
+    case(1, [32, 32], [112, 112], (3, 1, (1, 1)), 32),
+    case(1, [24, 24], [112, 112], (3, 2, (0, 1)), 24),
+    case(2, [24, 24], [56, 56], (5, 2, (1, 2)), 24),
+    case(2, [12, 12], [28, 28], (5, 1, (2, 2)), 12),
+    case(3, [12, 12], [14, 14], (3, 1, (1, 1)), 12),
+    case(2, [12, 12], [7, 7], (5, 1, (2, 2)), 12),
+    case(1, [4, 4], [15, 16], (7, 1, (3, 3)), 4),
+    case(1, [4, 4], [15, 16], (5, 2, (2, 2)), 4),
+    case(1, [5, 5], [9, 11], (3, 3, (1, 1)), 5),
+    case(2, [6, 4], [9, 9], (3, 1, (1, 1)), 2),
+];
+
+impl Case {
+    fn options(&self) -> ConvOptions<2> {
+        let Self { stride, padding, groups, .. } = *self;
+        ConvOptions::new_with_padding([stride; 2], [padding; 2], [1; 2], groups)
+    }
+
+    fn name(&self) -> String {
+        let Self { batch, channels, input, kernel, stride, padding, groups } = self;
+        format!("{batch}×{channels:?} {input:?} k{kernel} s{stride} p{padding:?} g{groups}")
+    }
+
+    fn weight(&self, rng: &mut ChaCha8Rng) -> (Vec<f64>, [usize; 4]) {
+        let [inputs, outputs] = self.channels;
+        random([outputs, inputs / self.groups, self.kernel, self.kernel], rng)
+    }
+}
+
+/// Numbers in ±1 that single precision holds exactly.
+fn random(shape: [usize; 4], rng: &mut ChaCha8Rng) -> (Vec<f64>, [usize; 4]) {
+    let len = shape.iter().product();
+    ((0..len).map(|_| f64::from(rng.random_range(-1.0f32..1.0))).collect(), shape)
+}
+
+fn tensor((values, shape): &(Vec<f64>, [usize; 4]), dtype: DType) -> Tensor<4> {
+    let data = TensorData::new(values.clone(), *shape).convert_dtype(dtype);
+    Tensor::from_data(data, (&Device::flex(), dtype))
+}
+
+fn relative_difference(single: Tensor<4>, double: Tensor<4>) -> f64 {
+    assert_eq!(single.dims(), double.dims());
+    let [single, double]: [Vec<f64>; 2] =
+        [single, double].map(|t| t.into_data().iter::<f64>().collect());
+    let norm = double.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let difference = single.iter().zip(&double).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    difference / norm
+}
+
+/// Sums of up to a thousand products in single precision round by some 1e-7 of their size.
+const TOLERANCE: f64 = 1e-6;
+
+#[test]
+fn host_convolutions_agree_with_burns() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for case in &CASES {
+        let [inputs, outputs] = case.channels;
+        let x = random([case.batch, inputs, case.input[0], case.input[1]], &mut rng);
+        let weight = case.weight(&mut rng);
+        let bias = random([1, outputs, 1, 1], &mut rng);
+        for activation in [Activation::None, Activation::Relu, Activation::Relu6] {
+            let [single, double] = [DType::F32, DType::F64].map(|dtype| {
+                let bias = tensor(&bias, dtype).reshape([outputs]);
+                let weight = tensor(&weight, dtype);
+                conv2d(tensor(&x, dtype), &weight, Some(&bias), &case.options(), activation)
+            });
+            let difference = relative_difference(single, double);
+            assert!(difference < TOLERANCE, "{} {activation:?}: {difference:e}", case.name());
+        }
+    }
+}
+
+#[test]
+fn host_transposes_agree_with_burns() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    for case in &CASES {
+        let weight = case.weight(&mut rng);
+        let (before, after) = case.padding;
+        let output = case.input.map(|side| (side + before + after - case.kernel) / case.stride + 1);
+        let v = random([case.batch, case.channels[1], output[0], output[1]], &mut rng);
+        let [single, double] = [DType::F32, DType::F64].map(|dtype| {
+            let weight = tensor(&weight, dtype);
+            conv2d_transposed(tensor(&v, dtype), &weight, &case.options(), case.input)
+        });
+        let difference = relative_difference(single, double);
+        assert!(difference < TOLERANCE, "{}: {difference:e}", case.name());
+    }
+}
+
+#[test]
+fn a_view_of_a_larger_tensor_is_read_where_it_lies() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let x = random([3, 4, 9, 9], &mut rng);
+    let weight = random([5, 4, 3, 3], &mut rng);
+    let options = ConvOptions::new([1; 2], [1; 2], [1; 2], 1);
+    let run = |x: Tensor<4>| {
+        conv2d(x, &tensor(&weight, DType::F32), None, &options, Activation::None)
+    };
+    let whole = run(tensor(&x, DType::F32)).narrow(0, 1, 1);
+    let view = run(tensor(&x, DType::F32).narrow(0, 1, 1));
+    whole.into_data().assert_eq(&view.into_data(), true);
+}
+
+#[test]
+fn not_a_number_passes_through_activations() {
+    let x = tensor(&(vec![f64::NAN; 16], [1, 1, 4, 4]), DType::F32);
+    let weight = tensor(&(vec![1.0], [1, 1, 1, 1]), DType::F32);
+    let options = ConvOptions::new([1; 2], [0; 2], [1; 2], 1);
+    let y = conv2d(x, &weight, None, &options, Activation::Relu6);
+    assert!(y.into_data().iter::<f32>().all(f32::is_nan));
+}
