@@ -1,6 +1,6 @@
 //! Etascope: the geometry of learned image encoders, seen at one photograph.
 //!
-//! The library is a house of floors; a module uses only floors below its own (see ARCHITECTURE.md):
+//! The library is a house of floors; a module uses only its own floor and those below (see ARCHITECTURE.md):
 //!
 //! | floor | modules |
 //! |---|---|
@@ -10,6 +10,14 @@
 //! | 2 | [`encoders`], [`device`] |
 //! | 1 | [`images`], [`figure`] |
 //! | 0 | [`error`] |
+
+// `expect` stays allowed: its text is the proof that it cannot fail.
+#![warn(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 #[cfg(feature = "gui")]
 pub mod app;

@@ -140,6 +140,11 @@ mod tests {
         }
     }
 
+    fn squeezenet() -> ProfileRecipe {
+        let spec = registry::find("squeezenet1_1").expect("a bundled encoder");
+        ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px)
+    }
+
     fn recipes() -> Vec<ProfileRecipe> {
         let mut all = Vec::new();
         for spec in registry::all() {
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn names_that_a_shell_would_change_survive() {
-        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        let recipe = squeezenet();
         for name in [
             "-rf.png",
             "it's $HOME; a \"photo\" & 50 %.jpg",
@@ -214,7 +219,7 @@ mod tests {
                 matches!(&job.images[..], [ImageSource::Path(path)] if path == Path::new(name)),
                 "{line}"
             );
-            assert_eq!(job.recipes, [recipe.clone()]);
+            assert_eq!(job.recipes, std::slice::from_ref(&recipe));
             assert_eq!(job.device, device);
             assert_eq!(job.folder, folder);
         }
@@ -222,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_default_command_is_short() {
-        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        let recipe = squeezenet();
         let image = ImageSource::Bundled("chelsea".into());
         let line = command_line(
             &image,
@@ -240,7 +245,7 @@ mod tests {
 
     #[test]
     fn pasted_pixels_have_no_command() {
-        let recipe = ProfileRecipe::interactive("squeezenet1_1", WeightsKind::Trained, 224);
+        let recipe = squeezenet();
         let image = ImageSource::Rgba {
             width: 1,
             height: 1,

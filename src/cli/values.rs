@@ -202,16 +202,17 @@ pub fn parse_eta(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A relative error in per cent, as the fraction that recipes hold.
+/// A relative error in per cent, as the fraction that recipes hold. The decimal point is moved in the
+/// text, so that 0.7 becomes the number nearest to 0.007, which a division by 100 would miss.
 pub fn parse_error_percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+    match format!("{text}e-2").parse() {
+        Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(fraction),
         _ => Err("a number of per cent from 0 to 100".to_owned()),
     }
 }
 
 /// The argument for a relative error. Rounded to nine decimals, which undoes the rounding of the
-/// product: any error that was typed as a per cent of at most nine decimals comes back exactly.
+/// product: any fraction of at most eleven decimals comes back exactly.
 pub fn write_error_percent(fraction: f64) -> String {
     ((fraction * 100.0 * 1e9).round() / 1e9).to_string()
 }
@@ -316,6 +317,7 @@ mod tests {
 
     #[test]
     fn typed_percentages_come_back_exactly() {
+        assert_eq!(parse_error_percent("0.7"), Ok(0.007));
         for percent in [
             "0", "0.1", "0.25", "0.3", "0.7", "1", "2.9", "7", "33.3", "100",
         ] {
