@@ -31,7 +31,10 @@ fn wide(direction: &[f32]) -> Vec<f64> {
 fn directions_are_unit_vectors() {
     for family in RANDOM {
         for index in [0, 1, 1000] {
-            let norm = fields::dot(&wide(&draw(family, 7, index)), &wide(&draw(family, 7, index)));
+            let norm = fields::dot(
+                &wide(&draw(family, 7, index)),
+                &wide(&draw(family, 7, index)),
+            );
             // Each value is rounded to f32 once: a relative 6e-8, mostly averaged out.
             assert!((norm - 1.0).abs() < 1e-7, "{family:?} {index}: {norm}");
         }
@@ -135,17 +138,30 @@ fn low_pass_agrees_with_scipy() {
     assert_eq!(fixture.cases.len(), 3);
     for case in fixture.cases {
         let mut values = fixture.noise.clone();
-        low_pass(&mut values, fixture.shape[1], fixture.shape[2], case.sigma_px);
+        low_pass(
+            &mut values,
+            fixture.shape[1],
+            fixture.shape[2],
+            case.sigma_px,
+        );
         for (ours, theirs) in values.iter().zip(&case.values) {
             // Both in f64; the sums differ in their order.
-            assert!((ours - theirs).abs() < 1e-13, "σ {}: {ours} {theirs}", case.sigma_px);
+            assert!(
+                (ours - theirs).abs() < 1e-13,
+                "σ {}: {ours} {theirs}",
+                case.sigma_px
+            );
         }
     }
 }
 
 fn recipe(family: DirectionFamily) -> ProfileRecipe {
     let base = ProfileRecipe::interactive("map", WeightsKind::Trained, 224);
-    ProfileRecipe { family, etas_l2: vec![0.1, 1.0], ..base }
+    ProfileRecipe {
+        family,
+        etas_l2: vec![0.1, 1.0],
+        ..base
+    }
 }
 
 fn finish(mut profiler: Profiler, field: &mut dyn etascope::geometry::Field) -> Profile {
@@ -157,7 +173,9 @@ fn finish(mut profiler: Profiler, field: &mut dyn etascope::geometry::Field) -> 
 fn top_singular_directions_are_those_of_a_planted_spectrum() {
     // A spectrum as steep as an encoder's (σ² falls by 1/3 a step): three applications of JJᵀ
     // separate neighbours by (2/3)^(3 + 1/2) each and 5 extra dimensions shield the last of them.
-    let sigma: Vec<f64> = (0..256).map(|i| (2.0f64 / 3.0).powf(f64::from(i) / 2.0)).collect();
+    let sigma: Vec<f64> = (0..256)
+        .map(|i| (2.0f64 / 3.0).powf(f64::from(i) / 2.0))
+        .collect();
     let map = Planted::new(1, sigma.clone());
     let expected: Vec<_> = (0..4).map(|i| map.right_vector(i)).collect();
     let mut field = MapField::new(map, vec![0.0; 256]);
@@ -171,7 +189,12 @@ fn top_singular_directions_are_those_of_a_planted_spectrum() {
     assert!((profile.mean_jvp_sq / mean - 1.0).abs() < 1e-3);
     // The whole set was used: there is nothing to be uncertain of.
     assert_eq!(profile.mean_jvp_sq_se, 0.0);
-    assert!(profile.scales.iter().all(|s| (s.r - 1.0).abs() < 1e-12 && s.r_se.is_nan()));
+    assert!(
+        profile
+            .scales
+            .iter()
+            .all(|s| (s.r - 1.0).abs() < 1e-12 && s.r_se.is_nan())
+    );
 }
 
 #[test]
@@ -190,8 +213,14 @@ fn the_logit_gradient_is_one_direction() {
     (gradient[3], gradient[7]) = (3.0, -4.0);
     field.logit_gradient = Some(gradient);
     let family = DirectionFamily::TopLogitGradient;
-    let profile = finish(Profiler::new(recipe(family), (3, 4, 4)).unwrap(), &mut field);
-    assert_eq!((profile.shown_direction[3], profile.shown_direction[7]), (0.6, -0.8));
+    let profile = finish(
+        Profiler::new(recipe(family), (3, 4, 4)).unwrap(),
+        &mut field,
+    );
+    assert_eq!(
+        (profile.shown_direction[3], profile.shown_direction[7]),
+        (0.6, -0.8)
+    );
     assert_eq!(profile.pairs, 1);
     assert_eq!(profile.scales[0].directions, 2);
     assert!((profile.scales[0].r - 1.0).abs() < 1e-12);
@@ -201,7 +230,10 @@ fn the_logit_gradient_is_one_direction() {
 fn a_map_without_logits_says_so() {
     let mut field = MapField::new(Linear::random(0, 5, 48, |_| 1.0), vec![0.0; 48]);
     let mut profiler = Profiler::new(recipe(DirectionFamily::TopLogitGradient), (3, 4, 4)).unwrap();
-    assert_eq!(profiler.step(&mut field).unwrap_err().kind, ErrorKind::Request);
+    assert_eq!(
+        profiler.step(&mut field).unwrap_err().kind,
+        ErrorKind::Request
+    );
 }
 
 #[test]

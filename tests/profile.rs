@@ -27,7 +27,11 @@ fn recipe() -> ProfileRecipe {
 fn paper_recipe(pairs: usize, jvps: usize) -> ProfileRecipe {
     let mut recipe = recipe();
     Preset::Paper.apply(&mut recipe);
-    ProfileRecipe { pairs_max: pairs, jvps, ..recipe }
+    ProfileRecipe {
+        pairs_max: pairs,
+        jvps,
+        ..recipe
+    }
 }
 
 fn run(recipe: &ProfileRecipe, shape: (usize, usize, usize), field: &mut dyn Field) -> Profile {
@@ -39,7 +43,10 @@ fn run(recipe: &ProfileRecipe, shape: (usize, usize, usize), field: &mut dyn Fie
 /// A net whose ‖Ju‖² varies by about 40 % from direction to direction, as an encoder's does, and
 /// whose profile departs from 1 within the ladder.
 fn net(seed: u64) -> MapField<Net<f64>> {
-    MapField::new(Net::random(seed, [LEN, 48, 24], GAIN, Activation::Tanh), photograph(seed, LEN))
+    MapField::new(
+        Net::random(seed, [LEN, 48, 24], GAIN, Activation::Tanh),
+        photograph(seed, LEN),
+    )
 }
 
 fn log_ladder(from: f64, to: f64, count: usize) -> Vec<f64> {
@@ -100,11 +107,17 @@ fn the_quadratic_has_its_closed_form() {
         for (scale, exact) in profile.scales.iter().zip(exact) {
             let error = scale.r - exact;
             scores.push(error / scale.r_se);
-            assert!(error.abs() < bound * (exact - 1.0) + 1e-9, "{scale:?} {exact}");
+            assert!(
+                error.abs() < bound * (exact - 1.0) + 1e-9,
+                "{scale:?} {exact}"
+            );
         }
         // All scales share their directions, so that these are one draw and not 17.
         assert!(scores.iter().all(|z| z.abs() < 4.0), "{scores:?}");
-        assert!(profile.scales[16].r > 100.0, "the test must reach beyond the plateau");
+        assert!(
+            profile.scales[16].r > 100.0,
+            "the test must reach beyond the plateau"
+        );
     }
 }
 
@@ -114,16 +127,31 @@ fn inside_one_linear_region_of_a_relu_net_r_is_one() {
         let map = Net::<f64>::random(seed, [LEN, 48, 24], GAIN, Activation::Relu);
         let x = photograph(seed, LEN);
         let radius = map.region_radius(&x);
-        let etas_l2 = vec![0.01 * radius, 0.1 * radius, 0.99 * radius, 1e3 * radius, 1e5 * radius];
-        let profile =
-            run(&ProfileRecipe { etas_l2, ..recipe() }, SHAPE, &mut MapField::new(map, x));
+        let etas_l2 = vec![
+            0.01 * radius,
+            0.1 * radius,
+            0.99 * radius,
+            1e3 * radius,
+            1e5 * radius,
+        ];
+        let profile = run(
+            &ProfileRecipe {
+                etas_l2,
+                ..recipe()
+            },
+            SHAPE,
+            &mut MapField::new(map, x),
+        );
         let (inside, outside) = profile.scales.split_at(3);
         for scale in inside {
             // Φ(x) is subtracted: 1e-16 of it against ηJu, of which 0.01 × radius leaves 1e-4 or so.
             assert!((scale.r - 1.0).abs() < 1e-8, "{scale:?}");
         }
         // The region does end.
-        assert!(outside.iter().any(|scale| (scale.r - 1.0).abs() > 1e-3), "{outside:?}");
+        assert!(
+            outside.iter().any(|scale| (scale.r - 1.0).abs() > 1e-3),
+            "{outside:?}"
+        );
     }
 }
 
@@ -131,7 +159,10 @@ fn inside_one_linear_region_of_a_relu_net_r_is_one() {
 fn antipodes_cancel_the_odd_term() {
     let mut field = net(3);
     let etas_l2 = vec![0.01, 0.02];
-    let recipe = ProfileRecipe { etas_l2, ..paper_recipe(16, 16) };
+    let recipe = ProfileRecipe {
+        etas_l2,
+        ..paper_recipe(16, 16)
+    };
     let profile = run(&recipe, SHAPE, &mut field);
     let slope = |low: f64, high: f64| ((high - 1.0) / (low - 1.0)).log2();
     let pairs = slope(profile.scales[0].r, profile.scales[1].r);
@@ -141,22 +172,37 @@ fn antipodes_cancel_the_odd_term() {
     // One sign alone shows the odd term.
     let direction = directions::sample(recipe.family, recipe.seed, 0, SHAPE).unwrap();
     let base = field.map.value(&field.x);
-    let q: f64 = field.jvp(&[Arc::clone(&direction)]).unwrap().iter().map(|v| v * v).sum();
+    let q: f64 = field
+        .jvp(&[Arc::clone(&direction)])
+        .unwrap()
+        .iter()
+        .map(|v| v * v)
+        .sum();
     let one_sided = |field: &mut MapField<Net<f64>>, eta_l2: f64| {
-        let step = Perturbation { direction: Arc::clone(&direction), eta_l2 };
+        let step = Perturbation {
+            direction: Arc::clone(&direction),
+            eta_l2,
+        };
         let moved = field.features(&[step]).unwrap();
         let squares = moved.iter().zip(&base).map(|(a, b)| (a - b).powi(2));
         squares.sum::<f64>() / (eta_l2 * eta_l2 * q)
     };
     let (low, high) = (one_sided(&mut field, 0.01), one_sided(&mut field, 0.02));
     let single = slope(low, high);
-    assert!((single - 1.0).abs() < 0.1, "one-sided r − 1 grows as η^{single}");
+    assert!(
+        (single - 1.0).abs() < 0.1,
+        "one-sided r − 1 grows as η^{single}"
+    );
 }
 
 #[test]
 fn a_constant_map_has_no_profile_and_says_why() {
     let map = Linear::random(0, 4, LEN, |_| 0.0);
-    let profile = run(&recipe(), SHAPE, &mut MapField::new(map, photograph(0, LEN)));
+    let profile = run(
+        &recipe(),
+        SHAPE,
+        &mut MapField::new(map, photograph(0, LEN)),
+    );
     assert!(profile.undefined.unwrap().contains("does not change"));
     assert!(profile.scales.iter().all(|scale| scale.r.is_nan()));
     assert!(profile.summary.peak_r.reason().is_some());
@@ -198,33 +244,75 @@ fn features_that_are_not_finite_are_an_error() {
         map.matrix[17] = bad;
         let mut field = MapField::new(map, photograph(0, LEN));
         let mut profiler = Profiler::new(recipe(), SHAPE).unwrap();
-        assert_eq!(profiler.step(&mut field).unwrap_err().kind, ErrorKind::Numeric);
-        assert_eq!(profiler.measure(&mut field, 1.0, 4).unwrap_err().kind, ErrorKind::Numeric);
+        assert_eq!(
+            profiler.step(&mut field).unwrap_err().kind,
+            ErrorKind::Numeric
+        );
+        assert_eq!(
+            profiler.measure(&mut field, 1.0, 4).unwrap_err().kind,
+            ErrorKind::Numeric
+        );
     }
 }
 
 #[test]
 fn impossible_recipes_are_refused() {
-    let no_sketch = TraceMethod::HutchPlusPlus { sketch: 0, probes: 8 };
+    let no_sketch = TraceMethod::HutchPlusPlus {
+        sketch: 0,
+        probes: 8,
+    };
     for bad in [
-        ProfileRecipe { etas_l2: vec![], ..recipe() },
-        ProfileRecipe { etas_l2: vec![0.0, 1.0], ..recipe() },
-        ProfileRecipe { etas_l2: vec![1.0, f64::NAN], ..recipe() },
-        ProfileRecipe { etas_l2: vec![1.0, 1.0], ..recipe() },
-        ProfileRecipe { etas_l2: vec![2.0, 1.0], ..recipe() },
-        ProfileRecipe { pairs_max: 0, ..recipe() },
-        ProfileRecipe { target_error: f64::NAN, ..recipe() },
-        ProfileRecipe { trace: no_sketch, ..recipe() },
+        ProfileRecipe {
+            etas_l2: vec![],
+            ..recipe()
+        },
+        ProfileRecipe {
+            etas_l2: vec![0.0, 1.0],
+            ..recipe()
+        },
+        ProfileRecipe {
+            etas_l2: vec![1.0, f64::NAN],
+            ..recipe()
+        },
+        ProfileRecipe {
+            etas_l2: vec![1.0, 1.0],
+            ..recipe()
+        },
+        ProfileRecipe {
+            etas_l2: vec![2.0, 1.0],
+            ..recipe()
+        },
+        ProfileRecipe {
+            pairs_max: 0,
+            ..recipe()
+        },
+        ProfileRecipe {
+            target_error: f64::NAN,
+            ..recipe()
+        },
+        ProfileRecipe {
+            trace: no_sketch,
+            ..recipe()
+        },
         paper_recipe(4, 0),
     ] {
-        assert_eq!(Profiler::new(bad, SHAPE).err().unwrap().kind, ErrorKind::Request);
+        assert_eq!(
+            Profiler::new(bad, SHAPE).err().unwrap().kind,
+            ErrorKind::Request
+        );
     }
     let mut profiler = Profiler::new(recipe(), SHAPE).unwrap();
     let mut field = net(0);
     for eta in [0.0, -1.0, f64::INFINITY] {
-        assert_eq!(profiler.measure(&mut field, eta, 4).unwrap_err().kind, ErrorKind::Request);
+        assert_eq!(
+            profiler.measure(&mut field, eta, 4).unwrap_err().kind,
+            ErrorKind::Request
+        );
     }
-    let short = Profiler::new(recipe(), (3, 4, 4)).unwrap().step(&mut field).unwrap_err();
+    let short = Profiler::new(recipe(), (3, 4, 4))
+        .unwrap()
+        .step(&mut field)
+        .unwrap_err();
     assert_eq!(short.kind, ErrorKind::Internal);
 }
 
@@ -234,9 +322,16 @@ fn impossible_recipes_are_refused() {
 /// σ² with the leading values, the total and the share of the top ten of the first photograph's
 /// Jacobian in the reference run (EfficientNet-Lite0, pooled).
 fn encoder_spectrum() -> Vec<f64> {
-    let leading = [166.0f64, 116.0, 82.0, 70.0, 65.0, 62.5, 59.2, 56.6, 54.3, 52.3];
+    let leading = [
+        166.0f64, 116.0, 82.0, 70.0, 65.0, 62.5, 59.2, 56.6, 54.3, 52.3,
+    ];
     let tail = (11..=1024).map(|i| 2500.0 * (f64::from(i) / 11.0).powf(-1.5));
-    leading.iter().map(|s| s * s).chain(tail).map(f64::sqrt).collect()
+    leading
+        .iter()
+        .map(|s| s * s)
+        .chain(tail)
+        .map(f64::sqrt)
+        .collect()
 }
 
 fn trace_of(method: TraceMethod, seed: u64, field: &mut dyn Field) -> (f64, f64, Cost) {
@@ -257,7 +352,14 @@ fn hutch_plus_plus_is_as_good_as_measured_and_knows_it() {
     let (mut errors, mut scores, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..60 {
         let (trace, se, cost) = trace_of(DEFAULT_TRACE, seed, &mut field);
-        assert_eq!(cost, Cost { forwards: 0, jvps: 32, vjps: 96 });
+        assert_eq!(
+            cost,
+            Cost {
+                forwards: 0,
+                jvps: 32,
+                vjps: 96
+            }
+        );
         assert_eq!(cost, TraceEstimator::planned_cost(DEFAULT_TRACE, 1024));
         errors.push(trace / exact - 1.0);
         scores.push((trace - exact) / se);
@@ -265,7 +367,10 @@ fn hutch_plus_plus_is_as_good_as_measured_and_knows_it() {
         // Hutchinson's estimate with as many products: mean of ‖Jᵀz‖² over 96 sign vectors.
         let mut rng = fields::rng(1000 + seed);
         let sign = |v: &f64| if *v > 0.0 { 1.0 } else { -1.0 };
-        let probes: Vec<f64> = fields::gaussians(&mut rng, 96 * 1024).iter().map(sign).collect();
+        let probes: Vec<f64> = fields::gaussians(&mut rng, 96 * 1024)
+            .iter()
+            .map(sign)
+            .collect();
         let norm_sq: f64 = field.vjp(&probes).unwrap().iter().map(|v| v * v).sum();
         plain.push(norm_sq / 96.0 / exact - 1.0);
     }
@@ -273,9 +378,16 @@ fn hutch_plus_plus_is_as_good_as_measured_and_knows_it() {
     // repetitions know an rms to 9 %; the tail of the spectrum is a guess.
     let (ours, hutchinson) = (rms(&errors), rms(&plain));
     assert!((0.003..0.012).contains(&ours), "Hutch++ {ours}");
-    assert!((0.03..0.06).contains(&hutchinson), "Hutchinson {hutchinson}");
+    assert!(
+        (0.03..0.06).contains(&hutchinson),
+        "Hutchinson {hutchinson}"
+    );
     // 32 samples make a t of 31 degrees: rms 1.03 ± 0.09.
-    assert!((0.75..1.35).contains(&rms(&scores)), "rms of z {}", rms(&scores));
+    assert!(
+        (0.75..1.35).contains(&rms(&scores)),
+        "rms of z {}",
+        rms(&scores)
+    );
     assert!(scores.iter().all(|z| z.abs() < 4.5), "{scores:?}");
 }
 
@@ -289,7 +401,13 @@ fn the_exact_trace_is_exact_and_a_full_sketch_falls_back_to_it() {
         for method in [TraceMethod::Exact, DEFAULT_TRACE] {
             let (trace, se, cost) = trace_of(method, 0, &mut field);
             assert!((trace / exact - 1.0).abs() < 1e-14 && se == 0.0);
-            assert_eq!(cost, Cost { vjps: 20, ..Cost::default() });
+            assert_eq!(
+                cost,
+                Cost {
+                    vjps: 20,
+                    ..Cost::default()
+                }
+            );
         }
     }
 }
@@ -300,10 +418,16 @@ fn a_rank_deficient_jacobian_has_an_exact_deflated_trace() {
     let map = Linear::random(9, 20, LEN, |i| if i < 6 { 1.0 } else { 0.0 });
     let exact = map.trace();
     let mut field = MapField::new(map, vec![0.0; LEN]);
-    let method = TraceMethod::HutchPlusPlus { sketch: 8, probes: 4 };
+    let method = TraceMethod::HutchPlusPlus {
+        sketch: 8,
+        probes: 4,
+    };
     let (trace, se, _) = trace_of(method, 0, &mut field);
     // Tangents pass through f32 on their way into the sketch, so that its span is off by 1e-7.
-    assert!((trace / exact - 1.0).abs() < 1e-10 && se < 1e-10 * exact, "{trace} {exact} {se}");
+    assert!(
+        (trace / exact - 1.0).abs() < 1e-10 && se < 1e-10 * exact,
+        "{trace} {exact} {se}"
+    );
 }
 
 #[test]
@@ -311,14 +435,24 @@ fn all_denominators_agree_within_their_errors() {
     for seed in 0..5 {
         let mut field = net(seed);
         let (exact, _, _) = trace_of(TraceMethod::Exact, 0, &mut field);
-        let method = TraceMethod::HutchPlusPlus { sketch: 8, probes: 8 };
+        let method = TraceMethod::HutchPlusPlus {
+            sketch: 8,
+            probes: 8,
+        };
         let (deflated, deflated_se, _) = trace_of(method, seed, &mut field);
-        assert!((deflated - exact).abs() < 5.0 * deflated_se, "{deflated} {exact}");
+        assert!(
+            (deflated - exact).abs() < 5.0 * deflated_se,
+            "{deflated} {exact}"
+        );
 
         // JVPs along isotropic directions and along random signs.
         for family in [DirectionFamily::Isotropic, DirectionFamily::Rademacher] {
-            let recipe =
-                ProfileRecipe { family, seed, etas_l2: vec![1.0], ..paper_recipe(512, 512) };
+            let recipe = ProfileRecipe {
+                family,
+                seed,
+                etas_l2: vec![1.0],
+                ..paper_recipe(512, 512)
+            };
             let profile = run(&recipe, SHAPE, &mut field);
             let z = (profile.mean_jvp_sq - exact / LEN as f64) / profile.mean_jvp_sq_se;
             assert!(z.abs() < 4.0, "{family:?}: z {z}");
@@ -332,16 +466,25 @@ fn all_denominators_agree_within_their_errors() {
 /// y = D/η² and q = ‖Ju‖² of the first pairs of a seed.
 fn pairs(field: &mut MapField<Net<f64>>, seed: u64, eta: f64, n: usize) -> (Vec<f64>, Vec<f64>) {
     let etas_l2 = vec![eta];
-    let recipe = ProfileRecipe { seed, etas_l2, ..paper_recipe(1, 1) };
+    let recipe = ProfileRecipe {
+        seed,
+        etas_l2,
+        ..paper_recipe(1, 1)
+    };
     let base = field.map.value(&field.x);
     let (mut y, mut q) = (Vec::new(), Vec::new());
     for i in 0..n {
         let direction = directions::sample(recipe.family, seed, i, SHAPE).unwrap();
-        let steps =
-            [eta, -eta].map(|eta_l2| Perturbation { direction: Arc::clone(&direction), eta_l2 });
+        let steps = [eta, -eta].map(|eta_l2| Perturbation {
+            direction: Arc::clone(&direction),
+            eta_l2,
+        });
         let features = field.features(&steps).unwrap();
-        let energy: f64 =
-            features.iter().zip(base.iter().cycle()).map(|(a, b)| (a - b).powi(2)).sum();
+        let energy: f64 = features
+            .iter()
+            .zip(base.iter().cycle())
+            .map(|(a, b)| (a - b).powi(2))
+            .sum();
         y.push(energy / 2.0 / (eta * eta));
         q.push(field.jvp(&[direction]).unwrap().iter().map(|v| v * v).sum());
     }
@@ -352,7 +495,10 @@ fn pairs(field: &mut MapField<Net<f64>>, seed: u64, eta: f64, n: usize) -> (Vec<
 fn the_control_variate_is_honest_and_beats_both_others() {
     let mut field = net(1);
     let (trace, _, _) = trace_of(TraceMethod::Exact, 0, &mut field);
-    let g = Reference { mean: trace / LEN as f64, se: 0.0 };
+    let g = Reference {
+        mean: trace / LEN as f64,
+        se: 0.0,
+    };
     let mut table = Vec::new();
     for eta in [0.3, 3.0, 100.0] {
         // 20,000 pairs with the control variate leave a twentieth of the error of 64.
@@ -376,11 +522,21 @@ fn the_control_variate_is_honest_and_beats_both_others() {
             paired.push(estimator::paired(&y, &q).r / truth.r - 1.0);
             exact.push(mean(&y) / g.mean / truth.r - 1.0);
         }
-        table.push((eta, truth.r, rms(&scores), rms(&ours), rms(&paired), rms(&exact)));
+        table.push((
+            eta,
+            truth.r,
+            rms(&scores),
+            rms(&ours),
+            rms(&paired),
+            rms(&exact),
+        ));
     }
     for (i, &(eta, r, score, ours, paired, exact)) in table.iter().enumerate() {
         // A t of 62 degrees: rms 1.02; 150 repetitions know it to 6 %.
-        assert!((0.8..1.25).contains(&score), "η {eta} r {r}: rms of z {score}; {table:?}");
+        assert!(
+            (0.8..1.25).contains(&score),
+            "η {eta} r {r}: rms of z {score}; {table:?}"
+        );
         // Nowhere worse than the better of the two, within the 8 % that 150 repetitions know.
         assert!(ours < 1.1 * paired.min(exact), "η {eta}: {table:?}");
         // Far better than one of them at either end.
@@ -397,7 +553,11 @@ fn the_control_variate_is_honest_and_beats_both_others() {
 fn profiles_of_every_kind_state_their_error_honestly() {
     let mut field = net(1);
     let etas_l2 = vec![0.3, 3.0, 30.0];
-    let base = ProfileRecipe { etas_l2, target_error: 0.0, ..recipe() };
+    let base = ProfileRecipe {
+        etas_l2,
+        target_error: 0.0,
+        ..recipe()
+    };
     let truth: Vec<f64> = {
         let recipe = ProfileRecipe {
             seed: 12345,
@@ -405,10 +565,17 @@ fn profiles_of_every_kind_state_their_error_honestly() {
             trace: TraceMethod::Exact,
             ..base.clone()
         };
-        run(&recipe, SHAPE, &mut field).scales.iter().map(|s| s.r).collect()
+        run(&recipe, SHAPE, &mut field)
+            .scales
+            .iter()
+            .map(|s| s.r)
+            .collect()
     };
     // A sketch that leaves much to sample, so that the error of g matters far out.
-    let trace = TraceMethod::HutchPlusPlus { sketch: 4, probes: 12 };
+    let trace = TraceMethod::HutchPlusPlus {
+        sketch: 4,
+        probes: 12,
+    };
     let paper = |pairs_max, jvps| ProfileRecipe {
         estimator: Estimator::Paper,
         pairs_max,
@@ -416,13 +583,28 @@ fn profiles_of_every_kind_state_their_error_honestly() {
         ..base.clone()
     };
     for (name, basis, recipe) in [
-        ("control variate", Basis::Trace, ProfileRecipe { pairs_max: 48, trace, ..base.clone() }),
+        (
+            "control variate",
+            Basis::Trace,
+            ProfileRecipe {
+                pairs_max: 48,
+                trace,
+                ..base.clone()
+            },
+        ),
         ("paper, all JVPs", Basis::FirstDirections, paper(48, 48)),
         ("paper, a quarter", Basis::FirstDirections, paper(96, 24)),
     ] {
         let mut scores = vec![Vec::new(); 3];
         for seed in 0..120 {
-            let profile = run(&ProfileRecipe { seed, ..recipe.clone() }, SHAPE, &mut field);
+            let profile = run(
+                &ProfileRecipe {
+                    seed,
+                    ..recipe.clone()
+                },
+                SHAPE,
+                &mut field,
+            );
             for (i, scale) in profile.scales.iter().enumerate() {
                 assert_eq!(scale.basis, basis);
                 scores[i].push((scale.r - truth[i]) / scale.r_se);
@@ -432,7 +614,10 @@ fn profiles_of_every_kind_state_their_error_honestly() {
         let bias: Vec<f64> = scores.iter().map(|z| mean(z)).collect();
         // 120 repetitions know an rms to 6.5 %. A t of 11 degrees (the probes) has 1.1; a ratio
         // with 24 JVPs of this spread is skewed and somewhat wider than normal.
-        assert!(spread.iter().all(|s| (0.78..1.35).contains(s)), "{name}: {spread:?}");
+        assert!(
+            spread.iter().all(|s| (0.78..1.35).contains(s)),
+            "{name}: {spread:?}"
+        );
         // A ratio of means has a bias of order 1/n; in units of its error it is below 1/√n.
         assert!(bias.iter().all(|b| b.abs() < 0.45), "{name}: {bias:?}");
     }
@@ -445,16 +630,29 @@ fn the_interactive_preset_is_as_sharp_as_the_papers_for_a_tenth_of_its_work() {
     let paper_recipe = paper_recipe(1024, 256);
     let paper = run(&paper_recipe, SHAPE, &mut field);
     for (quick, paper) in quick.scales.iter().zip(&paper.scales) {
-        assert_eq!((quick.basis, paper.basis), (Basis::Trace, Basis::FirstDirections));
+        assert_eq!(
+            (quick.basis, paper.basis),
+            (Basis::Trace, Basis::FirstDirections)
+        );
         // 64 pairs know a standard error to 9 %, and 300 pixels leave more of it in the
         // displacement than 150,528 do.
         assert!(quick.r_se < 1.3 * paper.r_se, "{quick:?} {paper:?}");
         let error = quick.r_se.hypot(paper.r_se);
-        assert!((quick.r - paper.r).abs() < 4.0 * error, "{quick:?} {paper:?}");
+        assert!(
+            (quick.r - paper.r).abs() < 4.0 * error,
+            "{quick:?} {paper:?}"
+        );
     }
     // One photograph, 8 probes of rounding, 1,024 pairs at 17 scales.
     let planned = Profiler::planned_cost(&paper_recipe, 24);
-    assert_eq!(planned, Cost { forwards: 1 + 8 + 2048 * 17, jvps: 256, vjps: 0 });
+    assert_eq!(
+        planned,
+        Cost {
+            forwards: 1 + 8 + 2048 * 17,
+            jvps: 256,
+            vjps: 0
+        }
+    );
     assert_eq!(paper.cost, planned);
     assert!(quick.cost.forwards * 10 < paper.cost.forwards);
 }
@@ -464,7 +662,12 @@ fn low_pass_profiles_use_the_paired_ratio_and_say_so() {
     let family = DirectionFamily::LowPass { sigma_px: 1.0 };
     let mut field = net(2);
     let profile = run(&ProfileRecipe { family, ..recipe() }, SHAPE, &mut field);
-    assert!(profile.scales.iter().all(|scale| scale.basis == Basis::SameDirections));
+    assert!(
+        profile
+            .scales
+            .iter()
+            .all(|scale| scale.basis == Basis::SameDirections)
+    );
     assert_eq!(profile.cost.vjps, 0);
     assert!((profile.scales[0].r - 1.0).abs() < 1e-3);
 }
@@ -474,15 +677,27 @@ fn low_pass_profiles_use_the_paired_ratio_and_say_so() {
 
 /// Everything but the preview, whose pixels are no result.
 fn same(a: &Profile, b: &Profile) -> bool {
-    format!("{:?}", (&a.scales, &a.singles, &a.summary, a.pairs, a.mean_jvp_sq))
-        == format!("{:?}", (&b.scales, &b.singles, &b.summary, b.pairs, b.mean_jvp_sq))
+    format!(
+        "{:?}",
+        (&a.scales, &a.singles, &a.summary, a.pairs, a.mean_jvp_sq)
+    ) == format!(
+        "{:?}",
+        (&b.scales, &b.singles, &b.summary, b.pairs, b.mean_jvp_sq)
+    )
 }
 
 #[test]
 fn a_profile_is_determined_by_its_seed() {
     let first = run(&recipe(), SHAPE, &mut net(1));
     assert!(same(&first, &run(&recipe(), SHAPE, &mut net(1))));
-    let other = run(&ProfileRecipe { seed: 1, ..recipe() }, SHAPE, &mut net(1));
+    let other = run(
+        &ProfileRecipe {
+            seed: 1,
+            ..recipe()
+        },
+        SHAPE,
+        &mut net(1),
+    );
     assert!(!same(&first, &other));
 }
 
@@ -502,8 +717,22 @@ fn the_batch_size_of_the_field_changes_nothing() {
 
 #[test]
 fn more_pairs_begin_with_the_same_directions() {
-    let few = run(&ProfileRecipe { pairs_max: 5, ..recipe() }, SHAPE, &mut net(1));
-    let many = run(&ProfileRecipe { pairs_max: 64, ..recipe() }, SHAPE, &mut net(1));
+    let few = run(
+        &ProfileRecipe {
+            pairs_max: 5,
+            ..recipe()
+        },
+        SHAPE,
+        &mut net(1),
+    );
+    let many = run(
+        &ProfileRecipe {
+            pairs_max: 64,
+            ..recipe()
+        },
+        SHAPE,
+        &mut net(1),
+    );
     assert_eq!((few.singles.len(), many.singles.len()), (5, SINGLES));
     assert_eq!(few.singles, many.singles[..5]);
     assert_eq!(few.shown_direction, many.shown_direction);
@@ -515,14 +744,27 @@ fn given_directions_take_the_place_of_drawn_ones() {
     let recipe = paper_recipe(12, 6);
     let drawn = run(&recipe, SHAPE, &mut net(1));
     let list: Vec<_> = (0..12).map(draw).collect();
-    let more = ProfileRecipe { pairs_max: 1000, ..recipe.clone() };
-    let mut profiler = Profiler::new(more, SHAPE).unwrap().with_directions(list).unwrap();
+    let more = ProfileRecipe {
+        pairs_max: 1000,
+        ..recipe.clone()
+    };
+    let mut profiler = Profiler::new(more, SHAPE)
+        .unwrap()
+        .with_directions(list)
+        .unwrap();
     let mut field = net(1);
     while !profiler.step(&mut field).unwrap() {}
     assert!(same(&profiler.snapshot(), &drawn));
 
-    for bad in [vec![], vec![Arc::from([1.0f32])], vec![Arc::from([0.5f32; LEN])]] {
-        let error = Profiler::new(recipe.clone(), SHAPE).unwrap().with_directions(bad).err();
+    for bad in [
+        vec![],
+        vec![Arc::from([1.0f32])],
+        vec![Arc::from([0.5f32; LEN])],
+    ] {
+        let error = Profiler::new(recipe.clone(), SHAPE)
+            .unwrap()
+            .with_directions(bad)
+            .err();
         assert_eq!(error.unwrap().kind, ErrorKind::Request);
     }
 }
@@ -568,12 +810,27 @@ fn a_profile_sharpens_step_by_step() {
         }
         assert_eq!(last.fraction, 1.0);
         // The first curve takes Φ(x), one JVP and one pair at each scale.
-        assert_eq!(first_curve.unwrap(), Cost { forwards: 35, jvps: 1, vjps: 0 });
-        let Cost { forwards, jvps, vjps } = last.cost;
+        assert_eq!(
+            first_curve.unwrap(),
+            Cost {
+                forwards: 35,
+                jvps: 1,
+                vjps: 0
+            }
+        );
+        let Cost {
+            forwards,
+            jvps,
+            vjps,
+        } = last.cost;
         assert!(forwards <= planned.forwards && jvps <= planned.jvps && vjps <= planned.vjps);
         if recipe.target_error == 0.0 {
             assert_eq!(last.cost, planned);
-            assert!(last.scales.iter().all(|s| s.directions == 2 * recipe.pairs_max));
+            assert!(
+                last.scales
+                    .iter()
+                    .all(|s| s.directions == 2 * recipe.pairs_max)
+            );
         }
         assert_eq!(profiler.remaining(), Some(Cost::default()));
         // A finished profile asks for nothing more.
@@ -584,10 +841,32 @@ fn a_profile_sharpens_step_by_step() {
 
 #[test]
 fn scales_stop_when_their_error_is_met() {
-    let loose = run(&ProfileRecipe { target_error: 0.1, ..recipe() }, SHAPE, &mut net(1));
-    assert!(loose.scales.iter().any(|s| s.directions == 16), "eight pairs suffice somewhere");
-    assert!(loose.scales.iter().all(|s| s.r_se <= 0.1 * s.r || s.directions == 128));
-    let never = run(&ProfileRecipe { target_error: 0.0, ..recipe() }, SHAPE, &mut net(1));
+    let loose = run(
+        &ProfileRecipe {
+            target_error: 0.1,
+            ..recipe()
+        },
+        SHAPE,
+        &mut net(1),
+    );
+    assert!(
+        loose.scales.iter().any(|s| s.directions == 16),
+        "eight pairs suffice somewhere"
+    );
+    assert!(
+        loose
+            .scales
+            .iter()
+            .all(|s| s.r_se <= 0.1 * s.r || s.directions == 128)
+    );
+    let never = run(
+        &ProfileRecipe {
+            target_error: 0.0,
+            ..recipe()
+        },
+        SHAPE,
+        &mut net(1),
+    );
     assert!(never.scales.iter().all(|s| s.directions == 128));
 }
 
@@ -611,7 +890,11 @@ fn directions_are_not_hoarded() {
 #[test]
 fn one_exact_scale_lies_on_the_curve() {
     let etas_l2 = log_ladder(0.01, 100.0, 17);
-    let recipe = ProfileRecipe { etas_l2: etas_l2.clone(), target_error: 0.0, ..recipe() };
+    let recipe = ProfileRecipe {
+        etas_l2: etas_l2.clone(),
+        target_error: 0.0,
+        ..recipe()
+    };
     let mut field = net(1);
     let mut profiler = Profiler::new(recipe.clone(), SHAPE).unwrap();
 
@@ -648,7 +931,11 @@ fn the_floor_rule_flags_the_scales_that_f32_spoils_and_few_others() {
     {
         // Half-decades down to where f32 sees nothing.
         let etas_l2 = log_ladder(1e-7, 10.0, 17);
-        let recipe = ProfileRecipe { seed, etas_l2, ..paper_recipe(32, 32) };
+        let recipe = ProfileRecipe {
+            seed,
+            etas_l2,
+            ..paper_recipe(32, 32)
+        };
         let sizes = [LEN, 48, 24];
         let x = photograph(seed, LEN);
         let single = MapField::new(Net::<f32>::random(seed, sizes, GAIN, activation), x.clone());
@@ -700,7 +987,9 @@ fn ladder() -> Vec<f64> {
 }
 
 fn close(reading: &Reading, expected: f64, tolerance: f64) -> bool {
-    reading.value().is_some_and(|value| (value / expected - 1.0).abs() < tolerance)
+    reading
+        .value()
+        .is_some_and(|value| (value / expected - 1.0).abs() < tolerance)
 }
 
 #[test]
@@ -714,12 +1003,21 @@ fn a_parabola_in_log_eta_is_read_exactly() {
     }
     scales.sort_by(|a, b| a.eta_l2.total_cmp(&b.eta_l2));
     let summary = Summary::of(&scales);
-    assert!(close(&summary.peak_eta_l2, 10f64.powf(0.4), 1e-12), "{summary:?}");
+    assert!(
+        close(&summary.peak_eta_l2, 10f64.powf(0.4), 1e-12),
+        "{summary:?}"
+    );
     assert!(close(&summary.peak_r, 4.0, 1e-12));
     // Half height 2.5 lies √0.5 decades from the peak. Linear interpolation on a ladder of 0.067
     // decades errs by a curvature of 3 × 0.067²/4 in r, with a slope of 4.2: below 0.1 %.
-    assert!(close(&summary.half_width_decades, 2.0 * 0.5f64.sqrt(), 2e-3), "{summary:?}");
-    assert!(close(&summary.crossing_eta_l2, 10f64.powf(1.4), 2e-3), "{summary:?}");
+    assert!(
+        close(&summary.half_width_decades, 2.0 * 0.5f64.sqrt(), 2e-3),
+        "{summary:?}"
+    );
+    assert!(
+        close(&summary.crossing_eta_l2, 10f64.powf(1.4), 2e-3),
+        "{summary:?}"
+    );
     assert_eq!(summary.plateau, Reading::Value(1.0));
     assert_eq!(summary.shape, Shape::Bump);
 }
@@ -729,9 +1027,17 @@ fn onset_and_crossing_are_interpolated_in_log_eta() {
     // 1, 1, 1, 1.05, 1.2, 2, 0.5, 0.1 at decades: 1.1 is met a third of the way from 1.05 to 1.2.
     let values = [1.0, 1.0, 1.0, 1.05, 1.2, 2.0, 0.5, 0.1];
     let etas: Vec<f64> = (0..8).map(|i| 10f64.powi(i - 3)).collect();
-    let summary = Summary::of(&curve(&etas, |eta| values[(eta.log10().round() + 3.0) as usize]));
-    assert!(close(&summary.onset_eta_l2, 10f64.powf(1.0 / 3.0), 1e-12), "{summary:?}");
-    assert!(close(&summary.crossing_eta_l2, 10f64.powf(2.0 + 2.0 / 3.0), 1e-12), "{summary:?}");
+    let summary = Summary::of(&curve(&etas, |eta| {
+        values[(eta.log10().round() + 3.0) as usize]
+    }));
+    assert!(
+        close(&summary.onset_eta_l2, 10f64.powf(1.0 / 3.0), 1e-12),
+        "{summary:?}"
+    );
+    assert!(
+        close(&summary.crossing_eta_l2, 10f64.powf(2.0 + 2.0 / 3.0), 1e-12),
+        "{summary:?}"
+    );
     assert_eq!(summary.end_r, Reading::Value(0.1));
     assert!(close(&summary.end_eta_l2, 1e4, 1e-12));
 }
@@ -743,7 +1049,13 @@ fn every_shape_has_its_word() {
     let decay = |eta: f64| 1.0 / (1.0 + eta * eta / 20.0);
     let plateau = |eta: f64| 1.0 + 0.02 * eta.sin();
     // Too high an end for a bump, too early a peak for a rise.
-    let shoulder = |eta: f64| if eta < 1.0 { 1.0 } else { 2.0 - 0.01 * eta.ln() };
+    let shoulder = |eta: f64| {
+        if eta < 1.0 {
+            1.0
+        } else {
+            2.0 - 0.01 * eta.ln()
+        }
+    };
     let shifted = |eta: f64| 1.35 * decay(eta);
     let summary = |r: &dyn Fn(f64) -> f64| Summary::of(&curve(&ladder(), r));
     for (r, shape) in [
@@ -761,7 +1073,13 @@ fn every_shape_has_its_word() {
     }
     assert!(summary(&shifted).shape_reason.contains("1.35"));
     assert_eq!(summary(&rise).peak_r.value(), None);
-    assert!(summary(&rise).peak_r.reason().unwrap().contains("ladder ends"));
+    assert!(
+        summary(&rise)
+            .peak_r
+            .reason()
+            .unwrap()
+            .contains("ladder ends")
+    );
     assert_eq!(summary(&decay).onset_eta_l2.value(), None);
     assert!(close(&summary(&shifted).plateau, 1.35, 0.01));
 }
@@ -788,8 +1106,13 @@ fn what_is_undefined_has_a_reason_and_no_number() {
     assert!(few.shape_reason.contains("only 4 scales"));
 
     // Peak without a fall: no crossing, no width on that side.
-    let high = Summary::of(&curve(&ladder(), |eta| 1.0 + (eta / (1.0 + 0.02 * eta * eta).sqrt())));
-    let kinked = Summary::of(&curve(&ladder(), |eta| if eta < 5.0 { 1.0 + eta } else { 5.0 }));
+    let high = Summary::of(&curve(&ladder(), |eta| {
+        1.0 + (eta / (1.0 + 0.02 * eta * eta).sqrt())
+    }));
+    let kinked = Summary::of(&curve(
+        &ladder(),
+        |eta| if eta < 5.0 { 1.0 + eta } else { 5.0 },
+    ));
     for summary in [high, kinked] {
         assert!(summary.crossing_eta_l2.reason().is_some(), "{summary:?}");
     }
@@ -804,10 +1127,21 @@ fn profiles_survive_json() {
     let back: Profile = serde_json::from_str(&text).unwrap();
     assert!(back.scales[3].r.is_nan() && back.singles[2][5].is_nan());
     // The parser may miss a number by one unit in the last place.
-    for (a, b) in back.scales.iter().zip(&profile.scales).filter(|(a, _)| !a.r.is_nan()) {
+    for (a, b) in back
+        .scales
+        .iter()
+        .zip(&profile.scales)
+        .filter(|(a, _)| !a.r.is_nan())
+    {
         assert!((a.r / b.r - 1.0).abs() < 1e-15 && (a.r_se / b.r_se - 1.0).abs() < 1e-15);
-        assert_eq!((a.directions, a.reliable, a.basis), (b.directions, b.reliable, b.basis));
+        assert_eq!(
+            (a.directions, a.reliable, a.basis),
+            (b.directions, b.reliable, b.basis)
+        );
     }
-    assert_eq!((back.cost, back.summary.shape), (profile.cost, profile.summary.shape));
+    assert_eq!(
+        (back.cost, back.summary.shape),
+        (profile.cost, profile.summary.shape)
+    );
     assert!(back.shown_direction.is_empty());
 }

@@ -77,12 +77,18 @@ impl DirectionFamily {
                 format!("the smoothing width is {sigma_px} px"),
                 "Give a width above 0 and up to 1000 px",
             ),
-            Self::TopSingular { count: 0 } => {
-                ("no singular vector is asked for".to_owned(), "Ask for at least one")
-            }
+            Self::TopSingular { count: 0 } => (
+                "no singular vector is asked for".to_owned(),
+                "Ask for at least one",
+            ),
             _ => return Ok(()),
         };
-        Err(Error::new(ErrorKind::Request, "cannot make the directions", why, remedy))
+        Err(Error::new(
+            ErrorKind::Request,
+            "cannot make the directions",
+            why,
+            remedy,
+        ))
     }
 }
 
@@ -164,8 +170,12 @@ pub fn low_pass(values: &mut [f64], rows: usize, columns: usize, sigma_px: f64) 
             row.copy_from_slice(&smooth);
         }
         for column in 0..columns {
-            let line: Vec<f64> = (0..rows).map(|row| channel[row * columns + column]).collect();
-            for (row, value) in wrapped_convolution(&line, &kernel, radius).into_iter().enumerate()
+            let line: Vec<f64> = (0..rows)
+                .map(|row| channel[row * columns + column])
+                .collect();
+            for (row, value) in wrapped_convolution(&line, &kernel, radius)
+                .into_iter()
+                .enumerate()
             {
                 channel[row * columns + column] = value;
             }
@@ -177,7 +187,13 @@ fn wrapped_convolution(line: &[f64], kernel: &[f64], radius: usize) -> Vec<f64> 
     let n = line.len();
     // The line with `radius` wrapped values on either side.
     let start = (n - radius % n) % n;
-    let padded: Vec<f64> = line.iter().copied().cycle().skip(start).take(n + 2 * radius).collect();
+    let padded: Vec<f64> = line
+        .iter()
+        .copied()
+        .cycle()
+        .skip(start)
+        .take(n + 2 * radius)
+        .collect();
     padded
         .windows(kernel.len())
         .map(|window| window.iter().zip(kernel).map(|(v, k)| v * k).sum())
@@ -206,7 +222,10 @@ enum Source {
     /// To be found from the field.
     Gradient,
     /// So many to be found from the field; the search starts when the feature's length is known.
-    Singular { count: usize, search: Option<SingularSearch> },
+    Singular {
+        count: usize,
+        search: Option<SingularSearch>,
+    },
 }
 
 impl DirectionSet {
@@ -214,17 +233,32 @@ impl DirectionSet {
         family.check()?;
         let source = match family {
             DirectionFamily::TopLogitGradient => Source::Gradient,
-            DirectionFamily::TopSingular { count } => Source::Singular { count, search: None },
+            DirectionFamily::TopSingular { count } => Source::Singular {
+                count,
+                search: None,
+            },
             _ => Source::Random,
         };
-        Ok(Self { family, seed, shape, source, first: None, recent: VecDeque::new() })
+        Ok(Self {
+            family,
+            seed,
+            shape,
+            source,
+            first: None,
+            recent: VecDeque::new(),
+        })
     }
 
     /// Uses these instead, in this order.
     pub fn set_list(&mut self, list: Vec<Arc<[f32]>>) -> Result<()> {
         let fault = |why: String| {
             let remedy = "Hand over unit vectors as long as the encoder's input";
-            Err(Error::new(ErrorKind::Request, "cannot use the given directions", why, remedy))
+            Err(Error::new(
+                ErrorKind::Request,
+                "cannot use the given directions",
+                why,
+                remedy,
+            ))
         };
         if list.is_empty() {
             return fault("there are none".to_owned());
@@ -234,7 +268,11 @@ impl DirectionSet {
                 let (n, wanted) = (direction.len(), self.input_len());
                 return fault(format!("number {i} has {n} values, the input has {wanted}"));
             }
-            let norm = direction.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+            let norm = direction
+                .iter()
+                .map(|&v| f64::from(v).powi(2))
+                .sum::<f64>()
+                .sqrt();
             // A vector that was scaled in f32 is a unit vector to about 1e-6.
             if norm.is_nan() || (norm - 1.0).abs() > 1e-3 {
                 return fault(format!("number {i} has the norm {norm}"));
@@ -319,7 +357,10 @@ impl DirectionSet {
     /// Work that finds the directions, for a feature of `output_len` values.
     pub fn planned_cost(family: DirectionFamily, output_len: usize) -> Cost {
         match family {
-            DirectionFamily::TopLogitGradient => Cost { vjps: 1, ..Cost::default() },
+            DirectionFamily::TopLogitGradient => Cost {
+                vjps: 1,
+                ..Cost::default()
+            },
             DirectionFamily::TopSingular { count } => {
                 SingularSearch::planned_cost(count, output_len)
             }
@@ -347,7 +388,11 @@ struct SingularSearch {
 impl SingularSearch {
     fn new(count: usize, seed: u64, output_len: usize) -> Self {
         let subspace = Subspace::new(count + OVERSAMPLING, 1 + POWER_STEPS, seed, output_len);
-        Self { count, subspace, rows: Vec::new() }
+        Self {
+            count,
+            subspace,
+            rows: Vec::new(),
+        }
     }
 
     fn planned_cost(count: usize, output_len: usize) -> Cost {
@@ -397,7 +442,10 @@ impl SingularSearch {
             let mut vector = vec![0.0; self.rows[0].len()];
             for (i, row) in self.rows.iter().enumerate() {
                 let weight = eigen.U()[(i, column)];
-                vector.iter_mut().zip(row.iter()).for_each(|(v, &b)| *v += weight * f64::from(b));
+                vector
+                    .iter_mut()
+                    .zip(row.iter())
+                    .for_each(|(v, &b)| *v += weight * f64::from(b));
             }
             vectors.push(unit(&vector));
         }
@@ -406,5 +454,8 @@ impl SingularSearch {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+    a.iter()
+        .zip(b)
+        .map(|(&a, &b)| f64::from(a) * f64::from(b))
+        .sum()
 }

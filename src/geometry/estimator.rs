@@ -37,7 +37,12 @@ pub fn paired(y: &[f64], q: &[f64]) -> Ratio {
     let r = mean(y) / denominator;
     let residuals: Vec<f64> = y.iter().zip(q).map(|(y, q)| y - r * q).collect();
     let se = mean_and_se(&residuals).1 / denominator;
-    Ratio { r, se, sampling_se: se, denominator }
+    Ratio {
+        r,
+        se,
+        sampling_se: se,
+        denominator,
+    }
 }
 
 /// mean(y) / mean(q) where `q` comes from the first directions of the set and `y` from another
@@ -55,7 +60,12 @@ pub fn first_directions(y: &[f64], q: &[f64]) -> Ratio {
     let se = variance.max(0.0).sqrt() / mean_q;
     // `max` above turns a NaN into 0.
     let se = if common < 2 { f64::NAN } else { se };
-    Ratio { r, se, sampling_se: se, denominator: mean_q }
+    Ratio {
+        r,
+        se,
+        sampling_se: se,
+        denominator: mean_q,
+    }
 }
 
 /// Slope of y on q: the coefficient of the control variate. `None` for too few pairs or where q
@@ -94,7 +104,12 @@ fn with_variance(numerator: f64, c: f64, variance: f64, g: Reference) -> Ratio {
     let r = numerator / g.mean;
     let sampling_se = variance.sqrt() / g.mean;
     let se = sampling_se.hypot((c - r) / g.mean * g.se);
-    Ratio { r, se, sampling_se, denominator: g.mean }
+    Ratio {
+        r,
+        se,
+        sampling_se,
+        denominator: g.mean,
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {

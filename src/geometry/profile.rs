@@ -184,7 +184,9 @@ impl Round {
     fn items(&self, count: usize) -> Vec<(usize, usize)> {
         let width = self.scales.len();
         let end = (self.done + count).min((self.goal - self.first) * width);
-        (self.done..end).map(|i| (self.first + i / width, self.scales[i % width])).collect()
+        (self.done..end)
+            .map(|i| (self.first + i / width, self.scales[i % width]))
+            .collect()
     }
 
     /// Pairs that are complete at all scales of the round.
@@ -213,7 +215,12 @@ impl Profiler {
             displacements: vec![Vec::new(); scales],
             trace: None,
             trace_is_next: true,
-            round: Round { first: 0, goal: 1, scales: (0..scales).collect(), done: 0 },
+            round: Round {
+                first: 0,
+                goal: 1,
+                scales: (0..scales).collect(),
+                done: 0,
+            },
             finished: false,
             cost: Cost::default(),
             recipe,
@@ -300,7 +307,9 @@ impl Profiler {
 
     /// Most pairs that there are to measure at a scale.
     pub fn pairs_max(&self) -> usize {
-        self.recipe.pairs_max.min(self.directions.len().unwrap_or(usize::MAX))
+        self.recipe
+            .pairs_max
+            .min(self.directions.len().unwrap_or(usize::MAX))
     }
 
     /// JVPs that there are to measure.
@@ -326,7 +335,10 @@ impl Profiler {
     }
 
     fn measure_base(&mut self, field: &mut dyn Field) -> Result<()> {
-        let at_x = Perturbation { direction: self.directions.get(0), eta_l2: 0.0 };
+        let at_x = Perturbation {
+            direction: self.directions.get(0),
+            eta_l2: 0.0,
+        };
         let features = field.features(&[at_x])?;
         require_finite(&features, "the feature of the photograph")?;
         self.cost.forwards += 1;
@@ -344,8 +356,10 @@ impl Profiler {
             return Ok(());
         }
         let pixels = (self.directions.input_len() as f64).sqrt();
-        let steps = PROBE_STEPS
-            .map(|rms| Perturbation { direction: self.directions.get(0), eta_l2: rms * pixels });
+        let steps = PROBE_STEPS.map(|rms| Perturbation {
+            direction: self.directions.get(0),
+            eta_l2: rms * pixels,
+        });
         let features = field.features(&steps)?;
         self.cost.forwards += steps.len();
         for (row, step) in features.chunks_exact(field.output_len()).zip(&steps) {
@@ -359,7 +373,11 @@ impl Profiler {
     /// ν², once all probes are there.
     fn rounding_sq(&self) -> Option<f64> {
         let is_complete = self.rounding.len() + self.residuals.len() == 2 * ROUNDING_PROBES;
-        is_complete.then(|| mean_and_se(&self.rounding).0.max(mean_and_se(&self.residuals).0))
+        is_complete.then(|| {
+            mean_and_se(&self.rounding)
+                .0
+                .max(mean_and_se(&self.residuals).0)
+        })
     }
 
     fn step_trace(&mut self, field: &mut dyn Field) -> Result<()> {
@@ -373,7 +391,9 @@ impl Profiler {
     }
 
     fn measure_jvps(&mut self, field: &mut dyn Field, end: usize) -> Result<()> {
-        let tangents: Vec<_> = (self.jvp_sq.len()..end).map(|i| self.directions.get(i)).collect();
+        let tangents: Vec<_> = (self.jvp_sq.len()..end)
+            .map(|i| self.directions.get(i))
+            .collect();
         if tangents.is_empty() {
             return Ok(());
         }
@@ -383,13 +403,16 @@ impl Profiler {
         if self.first_jvp.is_empty() {
             self.first_jvp = products[..field.output_len()].to_vec();
         }
-        self.jvp_sq.extend(products.chunks_exact(field.output_len()).map(norm_sq));
+        self.jvp_sq
+            .extend(products.chunks_exact(field.output_len()).map(norm_sq));
         Ok(())
     }
 
     fn measure_round(&mut self, field: &mut dyn Field, items: &[(usize, usize)]) -> Result<()> {
-        let pairs: Vec<_> =
-            items.iter().map(|&(pair, scale)| (pair, self.recipe.etas_l2[scale])).collect();
+        let pairs: Vec<_> = items
+            .iter()
+            .map(|&(pair, scale)| (pair, self.recipe.etas_l2[scale]))
+            .collect();
         for (displacement, &(_, scale)) in self.measure_pairs(field, &pairs)?.iter().zip(items) {
             self.displacements[scale].push(*displacement);
         }
@@ -402,8 +425,14 @@ impl Profiler {
         let mut steps = Vec::with_capacity(2 * pairs.len());
         for &(index, eta_l2) in pairs {
             let direction = self.directions.get(index);
-            steps.push(Perturbation { direction: Arc::clone(&direction), eta_l2 });
-            steps.push(Perturbation { direction, eta_l2: -eta_l2 });
+            steps.push(Perturbation {
+                direction: Arc::clone(&direction),
+                eta_l2,
+            });
+            steps.push(Perturbation {
+                direction,
+                eta_l2: -eta_l2,
+            });
         }
         let features = field.features(&steps)?;
         self.cost.forwards += steps.len();
@@ -411,14 +440,21 @@ impl Profiler {
             .chunks_exact(field.output_len())
             .map(|feature| self.displacement_sq(feature))
             .collect::<Result<_>>()?;
-        Ok(energies.chunks_exact(2).map(|both| (both[0] + both[1]) / 2.0).collect())
+        Ok(energies
+            .chunks_exact(2)
+            .map(|both| (both[0] + both[1]) / 2.0)
+            .collect())
     }
 
     /// ‖Φ − Φ(x)‖².
     fn displacement_sq(&self, features: &[f64]) -> Result<f64> {
         require_finite(features, "the feature of a perturbed photograph")?;
         let base = self.base.as_deref().unwrap_or_default();
-        Ok(features.iter().zip(base).map(|(a, b)| (a - b).powi(2)).sum())
+        Ok(features
+            .iter()
+            .zip(base)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum())
     }
 
     /// Whether all is known from which [`Self::end_round`] decides.
@@ -439,7 +475,12 @@ impl Profiler {
         let has_jacobian = pairs < 2 || self.jvp_sq.iter().any(|&q| q > 0.0);
         self.finished = scales.is_empty() || pairs >= self.pairs_max() || !has_jacobian;
         let goal = next_goal(pairs).min(self.pairs_max());
-        self.round = Round { first: pairs, goal, scales, done: 0 };
+        self.round = Round {
+            first: pairs,
+            goal,
+            scales,
+            done: 0,
+        };
     }
 
     fn is_settled(&self, scale: usize) -> bool {
@@ -467,7 +508,10 @@ impl Profiler {
     fn reference(&self) -> Option<Reference> {
         let trace = self.trace.as_ref()?.estimate()?;
         let len = self.directions.input_len() as f64;
-        Some(Reference { mean: trace.trace / len, se: trace.se / len })
+        Some(Reference {
+            mean: trace.trace / len,
+            se: trace.se / len,
+        })
     }
 
     /// The estimate at a scale that has at least one pair.
@@ -478,16 +522,21 @@ impl Profiler {
             return (estimator::first_directions(&y, q), Basis::FirstDirections);
         }
         let q = &q[..y.len()];
-        self.reference().and_then(|g| estimator::control_variate(&y, q, g)).map_or_else(
-            || (estimator::paired(&y, q), Basis::SameDirections),
-            |ratio| (ratio, Basis::Trace),
-        )
+        self.reference()
+            .and_then(|g| estimator::control_variate(&y, q, g))
+            .map_or_else(
+                || (estimator::paired(&y, q), Basis::SameDirections),
+                |ratio| (ratio, Basis::Trace),
+            )
     }
 
     /// D/η² of the pairs of a scale.
     fn scaled(&self, scale: usize) -> Vec<f64> {
         let eta_sq = self.recipe.etas_l2[scale].powi(2);
-        self.displacements[scale].iter().map(|d| d / eta_sq).collect()
+        self.displacements[scale]
+            .iter()
+            .map(|d| d / eta_sq)
+            .collect()
     }
 
     fn estimate(
@@ -503,7 +552,11 @@ impl Profiler {
             eta_l2,
             eta_grey_rms: grey_rms(eta_l2, self.directions.input_len()),
             r: if is_defined { ratio.r } else { f64::NAN },
-            r_se: if is_defined && self.recipe.family.is_random() { ratio.se } else { f64::NAN },
+            r_se: if is_defined && self.recipe.family.is_random() {
+                ratio.se
+            } else {
+                f64::NAN
+            },
             displacement_sq: if is_defined {
                 ratio.r * prediction_sq
             } else {
@@ -544,20 +597,34 @@ impl Profiler {
             })
             .collect();
         let pairs = self.displacements.iter().map(Vec::len).max().unwrap_or(0);
-        let singles = (0..pairs.min(SINGLES)).map(|pair| self.single(pair)).collect();
+        let singles = (0..pairs.min(SINGLES))
+            .map(|pair| self.single(pair))
+            .collect();
         let reference = self.reference().unwrap_or_else(|| {
             let (mean, se) = mean_and_se(&self.jvp_sq);
-            Reference { mean, se: if self.recipe.family.is_random() { se } else { 0.0 } }
+            Reference {
+                mean,
+                se: if self.recipe.family.is_random() {
+                    se
+                } else {
+                    0.0
+                },
+            }
         });
         let undefined = self.undefined();
-        let summary = undefined.as_deref().map_or_else(|| Summary::of(&scales), Summary::empty);
+        let summary = undefined
+            .as_deref()
+            .map_or_else(|| Summary::of(&scales), Summary::empty);
         Profile {
             scales,
             singles,
             mean_jvp_sq: reference.mean,
             mean_jvp_sq_se: reference.se,
             rounding_sq: self.rounding_sq().unwrap_or(f64::NAN),
-            feature_norm: self.base.as_deref().map_or(f64::NAN, |base| norm_sq(base).sqrt()),
+            feature_norm: self
+                .base
+                .as_deref()
+                .map_or(f64::NAN, |base| norm_sq(base).sqrt()),
             pairs,
             cost: self.cost,
             fraction: self.fraction(),
@@ -573,10 +640,12 @@ impl Profiler {
             .etas_l2
             .iter()
             .zip(&self.displacements)
-            .map(|(eta, displacements)| match (displacements.get(pair), self.jvp_sq.get(pair)) {
-                (Some(d), Some(&q)) if q > 0.0 => d / (eta * eta * q),
-                _ => f64::NAN,
-            })
+            .map(
+                |(eta, displacements)| match (displacements.get(pair), self.jvp_sq.get(pair)) {
+                    (Some(d), Some(&q)) if q > 0.0 => d / (eta * eta * q),
+                    _ => f64::NAN,
+                },
+            )
             .collect()
     }
 
@@ -586,7 +655,9 @@ impl Profiler {
                 DirectionFamily::TopLogitGradient => "the gradient of the largest logit",
                 _ => "the Jacobian of the feature",
             };
-            return Some(format!("{what} is zero at this photograph: there is no direction"));
+            return Some(format!(
+                "{what} is zero at this photograph: there is no direction"
+            ));
         }
         if self.jvp_sq.is_empty() || self.jvp_sq.iter().any(|&q| q > 0.0) {
             return None;
@@ -616,8 +687,12 @@ impl Profiler {
             }
             None => Cost::default(),
         };
-        let pairs_left: usize =
-            self.round.scales.iter().map(|&s| pairs_max - self.displacements[s].len()).sum();
+        let pairs_left: usize = self
+            .round
+            .scales
+            .iter()
+            .map(|&s| pairs_max - self.displacements[s].len())
+            .sum();
         let probes = self.rounding.len() + self.residuals.len();
         left.forwards += 2 * (ROUNDING_PROBES + pairs_left) - probes;
         left.jvps += self.jvps_max() - self.jvp_sq.len();
@@ -629,7 +704,9 @@ impl Profiler {
         if self.finished {
             return 1.0;
         }
-        let (Some(left), Some(base)) = (self.remaining(), &self.base) else { return 0.0 };
+        let (Some(left), Some(base)) = (self.remaining(), &self.base) else {
+            return 0.0;
+        };
         let planned = planned_cost(&self.recipe, self.pairs_max(), base.len());
         (1.0 - left.passes() as f64 / planned.passes() as f64).clamp(0.0, 1.0)
     }
@@ -667,7 +744,10 @@ impl Profiler {
         }
         let steps: Vec<_> = (0..pairs).map(|pair| (pair, eta_l2)).collect();
         let displacements = self.measure_pairs(field, &steps)?;
-        let y: Vec<f64> = displacements.iter().map(|d| d / (eta_l2 * eta_l2)).collect();
+        let y: Vec<f64> = displacements
+            .iter()
+            .map(|d| d / (eta_l2 * eta_l2))
+            .collect();
         let q = &self.jvp_sq[..pairs];
         let known = self.reference().map(|g| (g, Basis::Trace)).or_else(|| {
             let (mean, se) = mean_and_se(&self.jvp_sq);
@@ -687,12 +767,18 @@ impl Profiler {
             .filter_map(|scale| {
                 let y = self.scaled(scale);
                 let q = self.jvp_sq.get(..y.len())?;
-                Some((self.recipe.etas_l2[scale].ln(), estimator::coefficient(&y, q)?))
+                Some((
+                    self.recipe.etas_l2[scale].ln(),
+                    estimator::coefficient(&y, q)?,
+                ))
             })
             .collect();
         let at = eta_l2.ln();
         let right = fitted.partition_point(|&(log_eta, _)| log_eta < at);
-        match (right.checked_sub(1).map(|left| fitted[left]), fitted.get(right)) {
+        match (
+            right.checked_sub(1).map(|left| fitted[left]),
+            fitted.get(right),
+        ) {
             (Some((from, a)), Some(&(to, b))) => Some(a + (b - a) * (at - from) / (to - from)),
             (Some((_, c)), None) | (None, Some(&(_, c))) => Some(c),
             (None, None) => None,
@@ -766,7 +852,9 @@ fn check_etas(etas_l2: &[f64]) -> Result<()> {
         return Err(request_error("there is no magnitude η".to_owned()));
     }
     if let Some(eta) = etas_l2.iter().find(|eta| !(**eta > 0.0 && eta.is_finite())) {
-        return Err(request_error(format!("the magnitude η = {eta} is not a positive number")));
+        return Err(request_error(format!(
+            "the magnitude η = {eta} is not a positive number"
+        )));
     }
     if !etas_l2.is_sorted_by(|a, b| a < b) {
         return Err(request_error("the magnitudes η do not ascend".to_owned()));
@@ -793,5 +881,8 @@ fn nans_from_nulls<'de, D: Deserializer<'de>>(
 ) -> std::result::Result<Vec<Vec<f64>>, D::Error> {
     let rows: Vec<Vec<Option<f64>>> = Vec::deserialize(deserializer)?;
     let value = |value: Option<f64>| value.unwrap_or(f64::NAN);
-    Ok(rows.into_iter().map(|row| row.into_iter().map(value).collect()).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| row.into_iter().map(value).collect())
+        .collect())
 }

@@ -129,7 +129,10 @@ impl Summary {
         let points: Vec<Point> = scales
             .iter()
             .filter(|scale| scale.reliable && scale.r.is_finite())
-            .map(|scale| Point { log_eta: scale.eta_l2.log10(), r: scale.r })
+            .map(|scale| Point {
+                log_eta: scale.eta_l2.log10(),
+                r: scale.r,
+            })
             .collect();
         let Some(&end) = points.last() else {
             return Self::empty("no scale is measured reliably");
@@ -214,13 +217,19 @@ fn peak(points: &[Point]) -> Result<(usize, Point), String> {
     } else if index + 1 == points.len() {
         Err("r is largest at the last scale: the ladder ends before the curve turns".to_owned())
     } else {
-        Ok((index, vertex(points[index - 1], points[index], points[index + 1])))
+        Ok((
+            index,
+            vertex(points[index - 1], points[index], points[index + 1]),
+        ))
     }
 }
 
 /// Vertex of the parabola through three points of which the middle one is not lowest.
 fn vertex(left: Point, middle: Point, right: Point) -> Point {
-    let (a, b) = (left.log_eta - middle.log_eta, right.log_eta - middle.log_eta);
+    let (a, b) = (
+        left.log_eta - middle.log_eta,
+        right.log_eta - middle.log_eta,
+    );
     let slope_left = (left.r - middle.r) / a;
     let slope_right = (right.r - middle.r) / b;
     // r = middle.r + linear·t + curvature·t², t = log η − middle.
@@ -228,7 +237,10 @@ fn vertex(left: Point, middle: Point, right: Point) -> Point {
     let linear = slope_left - curvature * a;
     if curvature < 0.0 {
         let t = -linear / (2.0 * curvature);
-        Point { log_eta: middle.log_eta + t, r: middle.r + linear * t / 2.0 }
+        Point {
+            log_eta: middle.log_eta + t,
+            r: middle.r + linear * t / 2.0,
+        }
     } else {
         // Three equal values: the middle one is as good as any.
         middle
@@ -328,7 +340,11 @@ fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
+    if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        (sorted[half - 1] + sorted[half]) / 2.0
+    }
 }
 
 /// Three significant digits for a sentence.

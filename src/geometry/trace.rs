@@ -63,12 +63,18 @@ impl TraceEstimator {
     /// feature space the exact sum is taken instead: it costs less.
     pub fn new(method: TraceMethod, seed: u64, output_len: usize) -> Self {
         let (probes, stage) = match method {
-            TraceMethod::HutchPlusPlus { sketch, probes } if sketch < output_len => {
-                (probes, Stage::Sketch(Subspace::new(sketch, 1, seed, output_len)))
-            }
+            TraceMethod::HutchPlusPlus { sketch, probes } if sketch < output_len => (
+                probes,
+                Stage::Sketch(Subspace::new(sketch, 1, seed, output_len)),
+            ),
             _ => (0, Stage::Coordinates { done: 0, sum: 0.0 }),
         };
-        Self { seed, output_len, probes, stage }
+        Self {
+            seed,
+            output_len,
+            probes,
+            stage,
+        }
     }
 
     /// Work that a whole estimate takes.
@@ -79,13 +85,19 @@ impl TraceEstimator {
                 cost.vjps += sketch + probes;
                 cost
             }
-            _ => Cost { vjps: output_len, ..Cost::default() },
+            _ => Cost {
+                vjps: output_len,
+                ..Cost::default()
+            },
         }
     }
 
     /// Work still to be done.
     pub fn remaining(&self) -> Cost {
-        let vjps = |vjps| Cost { vjps, ..Cost::default() };
+        let vjps = |vjps| Cost {
+            vjps,
+            ..Cost::default()
+        };
         match &self.stage {
             Stage::Sketch(subspace) => {
                 let mut cost = subspace.remaining();
@@ -119,20 +131,36 @@ impl TraceEstimator {
             Stage::Sketch(subspace) => {
                 if subspace.step(field, cost)? {
                     let subspace = std::mem::take(subspace);
-                    self.stage = Stage::Leading { subspace, done: 0, sum: 0.0 };
+                    self.stage = Stage::Leading {
+                        subspace,
+                        done: 0,
+                        sum: 0.0,
+                    };
                 }
             }
-            Stage::Leading { subspace, done, sum } => {
+            Stage::Leading {
+                subspace,
+                done,
+                sum,
+            } => {
                 let norms = vjp_norms_sq(field, subspace.rows(*done, batch), cost)?;
                 *done += norms.len();
                 // One by one: the order of summation must not depend on the batch.
                 norms.iter().for_each(|norm| *sum += norm);
                 if *done == subspace.dimension() {
                     let (subspace, leading) = (std::mem::take(subspace), *sum);
-                    self.stage = Stage::Complement { subspace, leading, samples: Vec::new() };
+                    self.stage = Stage::Complement {
+                        subspace,
+                        leading,
+                        samples: Vec::new(),
+                    };
                 }
             }
-            Stage::Complement { subspace, leading, samples } => {
+            Stage::Complement {
+                subspace,
+                leading,
+                samples,
+            } => {
                 let end = (samples.len() + batch).min(self.probes);
                 let mut cotangents = Vec::with_capacity((end - samples.len()) * d_z);
                 for i in samples.len()..end {
@@ -143,7 +171,10 @@ impl TraceEstimator {
                 samples.extend(vjp_norms_sq(field, &cotangents, cost)?);
                 if samples.len() == self.probes {
                     let (mean, se) = mean_and_se(samples);
-                    self.stage = Stage::Done(TraceEstimate { trace: *leading + mean, se });
+                    self.stage = Stage::Done(TraceEstimate {
+                        trace: *leading + mean,
+                        se,
+                    });
                 }
             }
             Stage::Coordinates { done, sum } => {
@@ -156,7 +187,10 @@ impl TraceEstimator {
                 norms.iter().for_each(|norm| *sum += norm);
                 *done = end;
                 if end == d_z {
-                    self.stage = Stage::Done(TraceEstimate { trace: *sum, se: 0.0 });
+                    self.stage = Stage::Done(TraceEstimate {
+                        trace: *sum,
+                        se: 0.0,
+                    });
                 }
             }
             Stage::Done(_) => {}
@@ -170,7 +204,10 @@ fn vjp_norms_sq(field: &mut dyn Field, cotangents: &[f64], cost: &mut Cost) -> R
     let products = field.vjp(cotangents)?;
     require_finite(&products, "a vector–Jacobian product")?;
     cost.vjps += cotangents.len() / field.output_len();
-    Ok(products.chunks_exact(field.input_len()).map(norm_sq).collect())
+    Ok(products
+        .chunks_exact(field.input_len())
+        .map(norm_sq)
+        .collect())
 }
 
 pub(super) fn norm_sq(values: &[f64]) -> f64 {
@@ -182,7 +219,11 @@ pub(super) fn mean_and_se(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let se = if values.len() < 2 { f64::NAN } else { (squares / (n - 1.0) / n).sqrt() };
+    let se = if values.len() < 2 {
+        f64::NAN
+    } else {
+        (squares / (n - 1.0) / n).sqrt()
+    };
     (mean, se)
 }
 
@@ -210,7 +251,10 @@ impl Subspace {
             if applications == 0 {
                 basis.extend((0..output_len).map(|j| f64::from(u8::from(i == j))));
             } else {
-                basis.extend(signs(&mut stream(seed, SKETCH_STREAM | i as u64), output_len));
+                basis.extend(signs(
+                    &mut stream(seed, SKETCH_STREAM | i as u64),
+                    output_len,
+                ));
             }
         }
         Self {
@@ -226,12 +270,20 @@ impl Subspace {
     pub fn planned_cost(dimension: usize, applications: usize, output_len: usize) -> Cost {
         let (dimension, applications) = sizes(dimension, applications, output_len);
         let products = dimension * applications;
-        Cost { forwards: 0, jvps: products, vjps: products }
+        Cost {
+            forwards: 0,
+            jvps: products,
+            vjps: products,
+        }
     }
 
     pub fn remaining(&self) -> Cost {
         let jvps = self.dimension * self.applications_left - self.products_done();
-        Cost { forwards: 0, jvps, vjps: jvps - self.tangents.len() }
+        Cost {
+            forwards: 0,
+            jvps,
+            vjps: jvps - self.tangents.len(),
+        }
     }
 
     pub fn dimension(&self) -> usize {
@@ -288,12 +340,21 @@ impl Subspace {
 
 /// The dimension is at most that of the whole space, which needs no search.
 fn sizes(dimension: usize, applications: usize, output_len: usize) -> (usize, usize) {
-    if dimension >= output_len { (output_len, 0) } else { (dimension, applications) }
+    if dimension >= output_len {
+        (output_len, 0)
+    } else {
+        (dimension, applications)
+    }
 }
 
 /// An orthonormal basis whose span holds the given rows: also where these are dependent, because
 /// the factor Q of Householder's QR is orthonormal whatever the columns.
 fn orthonormal(rows: &[f64], count: usize, len: usize) -> Vec<f64> {
-    let q = Mat::from_fn(len, count, |i, j| rows[j * len + i]).qr().compute_thin_Q();
-    (0..count).flat_map(|j| (0..len).map(move |i| (i, j))).map(|(i, j)| q[(i, j)]).collect()
+    let q = Mat::from_fn(len, count, |i, j| rows[j * len + i])
+        .qr()
+        .compute_thin_Q();
+    (0..count)
+        .flat_map(|j| (0..len).map(move |i| (i, j)))
+        .map(|(i, j)| q[(i, j)])
+        .collect()
 }

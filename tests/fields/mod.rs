@@ -38,11 +38,22 @@ pub struct MapField<M> {
 impl<M: Map> MapField<M> {
     pub fn new(map: M, x: Vec<f64>) -> Self {
         let (calls, seen) = (Vec::new(), Vec::new());
-        Self { map, x, batch: 8, calls, seen, logit_gradient: None }
+        Self {
+            map,
+            x,
+            batch: 8,
+            calls,
+            seen,
+            logit_gradient: None,
+        }
     }
 
     fn round(&self, value: f64) -> f64 {
-        if self.map.is_single() { f64::from(value as f32) } else { value }
+        if self.map.is_single() {
+            f64::from(value as f32)
+        } else {
+            value
+        }
     }
 
     fn record<'a>(&mut self, directions: impl ExactSizeIterator<Item = &'a Arc<[f32]>>) {
@@ -68,9 +79,14 @@ impl<M: Map> Field for MapField<M> {
         self.record(steps.iter().map(|step| &step.direction));
         let at = |step: &Perturbation| -> Vec<f64> {
             let moved = self.x.iter().zip(step.direction.iter());
-            moved.map(|(x, u)| self.round(x + self.round(step.eta_l2 * f64::from(*u)))).collect()
+            moved
+                .map(|(x, u)| self.round(x + self.round(step.eta_l2 * f64::from(*u))))
+                .collect()
         };
-        Ok(steps.iter().flat_map(|step| self.map.value(&at(step))).collect())
+        Ok(steps
+            .iter()
+            .flat_map(|step| self.map.value(&at(step)))
+            .collect())
     }
 
     fn rounding_probe(&mut self, seed: u64) -> Result<Vec<f64>> {
@@ -82,14 +98,21 @@ impl<M: Map> Field for MapField<M> {
             (false, true) => x.next_up(),
             (false, false) => x.next_down(),
         };
-        let x: Vec<f64> = self.x.iter().map(|&x| nudge(x, rng.next_u32() & 1 == 1)).collect();
+        let x: Vec<f64> = self
+            .x
+            .iter()
+            .map(|&x| nudge(x, rng.next_u32() & 1 == 1))
+            .collect();
         Ok(self.map.value(&x))
     }
 
     fn jvp(&mut self, tangents: &[Arc<[f32]>]) -> Result<Vec<f64>> {
         self.record(tangents.iter());
         let wide = |t: &Arc<[f32]>| t.iter().map(|&t| f64::from(t)).collect::<Vec<_>>();
-        Ok(tangents.iter().flat_map(|t| self.map.jvp(&self.x, &wide(t))).collect())
+        Ok(tangents
+            .iter()
+            .flat_map(|t| self.map.jvp(&self.x, &wide(t)))
+            .collect())
     }
 
     fn vjp(&mut self, cotangents: &[f64]) -> Result<Vec<f64>> {
@@ -141,7 +164,10 @@ impl Map for Linear {
     }
 
     fn value(&self, x: &[f64]) -> Vec<f64> {
-        self.matrix.chunks_exact(x.len()).map(|row| dot(row, x)).collect()
+        self.matrix
+            .chunks_exact(x.len())
+            .map(|row| dot(row, x))
+            .collect()
     }
 
     fn jvp(&self, _: &[f64], tangent: &[f64]) -> Vec<f64> {
@@ -176,7 +202,11 @@ impl Map for Quadratic {
     }
 
     fn value(&self, x: &[f64]) -> Vec<f64> {
-        self.a.iter().zip(x).map(|(a, x)| a * (x + self.c / 2.0 * x * x)).collect()
+        self.a
+            .iter()
+            .zip(x)
+            .map(|(a, x)| a * (x + self.c / 2.0 * x * x))
+            .collect()
     }
 
     fn jvp(&self, x: &[f64], tangent: &[f64]) -> Vec<f64> {
@@ -201,8 +231,11 @@ impl Planted {
     pub fn new(seed: u64, sigma: Vec<f64>) -> Self {
         assert!(sigma.len().is_power_of_two());
         let mut rng = rng(seed);
-        let mut signs =
-            || (0..sigma.len()).map(|_| if rng.next_u32() & 1 == 1 { 1.0 } else { -1.0 }).collect();
+        let mut signs = || {
+            (0..sigma.len())
+                .map(|_| if rng.next_u32() & 1 == 1 { 1.0 } else { -1.0 })
+                .collect()
+        };
         let (left, right) = (signs(), signs());
         Self { sigma, left, right }
     }
@@ -234,7 +267,11 @@ impl Map for Planted {
     }
 
     fn vjp(&self, _: &[f64], cotangent: &[f64]) -> Vec<f64> {
-        let mut v: Vec<f64> = cotangent.iter().zip(&self.left).map(|(x, s)| x * s).collect();
+        let mut v: Vec<f64> = cotangent
+            .iter()
+            .zip(&self.left)
+            .map(|(x, s)| x * s)
+            .collect();
         hadamard(&mut v);
         v.iter_mut().zip(&self.sigma).for_each(|(v, s)| *v *= s);
         hadamard(&mut v);
@@ -324,17 +361,29 @@ impl<T: Scalar> Net<T> {
         let bias: Vec<f64> = gaussians(&mut rng, hidden);
         let mut b = gaussians(&mut rng, outputs * hidden);
         for row in b.chunks_exact_mut(hidden) {
-            row.iter_mut().enumerate().for_each(|(i, w)| *w /= (1.0 + i as f64).powf(0.25));
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(i, w)| *w /= (1.0 + i as f64).powf(0.25));
         }
         let cast = |values: Vec<f64>| values.into_iter().map(T::of).collect();
-        Self { columns, hidden, outputs, activation, a: cast(a), bias: cast(bias), b: cast(b) }
+        Self {
+            columns,
+            hidden,
+            outputs,
+            activation,
+            a: cast(a),
+            bias: cast(bias),
+            b: cast(b),
+        }
     }
 
     pub fn pre_activations(&self, x: &[f64]) -> Vec<T> {
         let rows = self.a.chunks_exact(self.columns).zip(&self.bias);
         rows.map(|(row, &bias)| {
             // The centring is exact in either precision for pixels between 1/4 and 1.
-            row.iter().zip(x).fold(bias, |sum, (&w, &x)| sum.plus(w, T::of(x - 0.5)))
+            row.iter()
+                .zip(x)
+                .fold(bias, |sum, (&w, &x)| sum.plus(w, T::of(x - 0.5)))
         })
         .collect()
     }
@@ -373,10 +422,17 @@ impl<T: Scalar> Map for Net<T> {
     }
 
     fn value(&self, x: &[f64]) -> Vec<f64> {
-        let hidden: Vec<T> = self.pre_activations(x).iter().map(|&z| self.activate(z)).collect();
+        let hidden: Vec<T> = self
+            .pre_activations(x)
+            .iter()
+            .map(|&z| self.activate(z))
+            .collect();
         let rows = self.b.chunks_exact(self.hidden);
         rows.map(|row| {
-            row.iter().zip(&hidden).fold(T::of(0.0), |sum, (&w, &h)| sum.plus(w, h)).wide()
+            row.iter()
+                .zip(&hidden)
+                .fold(T::of(0.0), |sum, (&w, &h)| sum.plus(w, h))
+                .wide()
         })
         .collect()
     }
@@ -385,21 +441,36 @@ impl<T: Scalar> Map for Net<T> {
         let rows = self.a.chunks_exact(self.columns);
         let inner: Vec<f64> = rows
             .zip(self.slopes(x))
-            .map(|(row, s)| s * row.iter().zip(tangent).map(|(w, t)| w.wide() * t).sum::<f64>())
+            .map(|(row, s)| {
+                s * row
+                    .iter()
+                    .zip(tangent)
+                    .map(|(w, t)| w.wide() * t)
+                    .sum::<f64>()
+            })
             .collect();
         let rows = self.b.chunks_exact(self.hidden);
-        rows.map(|row| row.iter().zip(&inner).map(|(w, h)| w.wide() * h).sum()).collect()
+        rows.map(|row| row.iter().zip(&inner).map(|(w, h)| w.wide() * h).sum())
+            .collect()
     }
 
     fn vjp(&self, x: &[f64], cotangent: &[f64]) -> Vec<f64> {
         let mut inner = vec![0.0; self.hidden];
         for (row, v) in self.b.chunks_exact(self.hidden).zip(cotangent) {
-            inner.iter_mut().zip(row).for_each(|(h, w)| *h += v * w.wide());
+            inner
+                .iter_mut()
+                .zip(row)
+                .for_each(|(h, w)| *h += v * w.wide());
         }
-        inner.iter_mut().zip(self.slopes(x)).for_each(|(h, s)| *h *= s);
+        inner
+            .iter_mut()
+            .zip(self.slopes(x))
+            .for_each(|(h, s)| *h *= s);
         let mut out = vec![0.0; self.columns];
         for (row, h) in self.a.chunks_exact(self.columns).zip(inner) {
-            out.iter_mut().zip(row).for_each(|(o, w)| *o += h * w.wide());
+            out.iter_mut()
+                .zip(row)
+                .for_each(|(o, w)| *o += h * w.wide());
         }
         out
     }
@@ -412,7 +483,9 @@ impl<T: Scalar> Map for Net<T> {
 /// A photograph of random 8-bit pixels.
 pub fn photograph(seed: u64, len: usize) -> Vec<f64> {
     let mut rng = rng(seed);
-    (0..len).map(|_| f64::from((rng.next_u32() % 256) as f32 / 255.0)).collect()
+    (0..len)
+        .map(|_| f64::from((rng.next_u32() % 256) as f32 / 255.0))
+        .collect()
 }
 
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
