@@ -8,11 +8,13 @@ pub mod encoder_field;
 pub mod estimator;
 pub mod field;
 pub mod profile;
+pub mod profiler;
 pub mod summary;
 pub mod trace;
 
 pub use directions::DirectionFamily;
 pub use field::{Field, Perturbation};
-pub use profile::{Basis, Cost, Profile, Profiler, ScaleEstimate};
+pub use profile::{Basis, Cost, Profile, ScaleEstimate};
+pub use profiler::Profiler;
 pub use summary::{Reading, Shape, Summary};
 pub use trace::{TraceEstimate, TraceEstimator};
