@@ -22,7 +22,7 @@ fn every_shader_passes_naga() {
         }
         let source = std::fs::read_to_string(&path).expect("a text file");
         let module = naga::front::wgsl::parse_str(&source)
-            .unwrap_or_else(|error| panic!("{}", error.emit_to_string_with_path(&source, &path)));
+            .unwrap_or_else(|error| panic!("{}: {}", path.display(), error.emit_to_string(&source)));
         naga::valid::Validator::new(
             naga::valid::ValidationFlags::all(),
             naga::valid::Capabilities::empty(),

@@ -13,7 +13,7 @@ use egui_kittest::{Harness, kittest::Queryable};
 use etascope::app::{Answer, Desktop, EtascopeApp, Link, Options, Settings};
 use etascope::device::{DeviceInfo, SelfCheck};
 use etascope::encoders::registry;
-use etascope::geometry::profile::Cost;
+use etascope::geometry::profile::{Basis, Cost};
 use etascope::geometry::{Profile, ScaleEstimate, Summary};
 use etascope::images::{Photo, Prepared};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
@@ -302,6 +302,7 @@ pub fn estimate(eta_l2: f64, r: f64, reliable: bool) -> ScaleEstimate {
         prediction_sq: 0.81 * eta_l2 * eta_l2,
         directions: 128,
         reliable,
+        basis: Basis::Trace,
     }
 }
 

@@ -68,8 +68,7 @@ fn row(ui: &mut Ui, name: &str, about: Option<&Explanation>, control: impl FnOnc
         let spacing = ui.spacing().item_spacing.x;
         // The room for ⓘ is kept in every row, so that all controls end at the same place.
         let width = ui.available_width() - 16.0 - spacing;
-        let name = name.to_owned();
-        ui.name_inputs(name, |ui| control(ui, width));
+        control(ui, width);
         if let Some(about) = about {
             info(ui, about);
         }
@@ -93,7 +92,7 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 }
             }
         });
-        inner.response.on_hover_ui(|ui| {
+        inner.response.accessible_name("Encoder").on_hover_ui(|ui| {
             ui.label(spec.source);
             ui.label(theme::note(format!("weights: {}", spec.licence)));
         });
@@ -121,7 +120,7 @@ fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         let combo = ComboBox::from_id_salt("readout")
             .width(width)
             .selected_text(readout_text(spec, chosen));
-        combo.show_ui(ui, |ui| {
+        let inner = combo.show_ui(ui, |ui| {
             let stages = (0..spec.stages.len()).map(Readout::Stage);
             for readout in [Readout::Pooled, Readout::Logits].into_iter().chain(stages) {
                 let text = readout_text(spec, &readout);
@@ -130,6 +129,7 @@ fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 }
             }
         });
+        inner.response.accessible_name("Readout");
     });
 }
 
@@ -158,7 +158,7 @@ fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Directions", Some(&explain::FAMILY), |ui, width| {
         let combo =
             ComboBox::from_id_salt("family").width(width).selected_text(family_text(chosen));
-        combo.show_ui(ui, |ui| {
+        let inner = combo.show_ui(ui, |ui| {
             let all = [
                 DirectionFamily::Isotropic,
                 DirectionFamily::Rademacher,
@@ -175,29 +175,27 @@ fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 }
             }
         });
+        inner.response.accessible_name("Directions");
     });
     match chosen {
         DirectionFamily::LowPass { sigma_px } => row(ui, "Smoothing σ", None, |ui, _| {
             let mut sigma = sigma_px;
             let field = DragValue::new(&mut sigma).range(0.3..=32.0).speed(0.05).suffix(" px");
-            if is_done(&ui.add(field)) && sigma != sigma_px {
+            let response = ui.add(field).accessible_name("Smoothing σ in pixels");
+            if response.changed() && sigma != sigma_px {
                 intents.push(Intent::Family(DirectionFamily::LowPass { sigma_px: sigma }));
             }
         }),
         DirectionFamily::TopSingular { count } => row(ui, "How many", None, |ui, _| {
             let mut number = count;
             let field = DragValue::new(&mut number).range(1..=32).speed(0.1);
-            if is_done(&ui.add(field)) && number != count {
+            let response = ui.add(field).accessible_name("Number of singular vectors");
+            if response.changed() && number != count {
                 intents.push(Intent::Family(DirectionFamily::TopSingular { count: number }));
             }
         }),
         _ => {}
     }
-}
-
-/// Whether a value was changed and is worth a computation: typed and confirmed, or dragged.
-fn is_done(response: &eframe::egui::Response) -> bool {
-    response.changed()
 }
 
 fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
@@ -208,6 +206,7 @@ fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         let field = TextEdit::singleline(&mut text).desired_width(width - button_width - 16.0);
         let response = ui
             .add_sized(Vec2::new(width - button_width - 8.0, ROW_HEIGHT), field)
+            .accessible_name("Seed")
             .on_hover_text("Seed of the one set of directions that all scales share");
         if response.has_focus() {
             view.seed_text = Some(text);
@@ -222,10 +221,10 @@ fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
             }
             view.seed_text = None;
         }
-        let new = ui.add_sized(
-            Vec2::new(button_width, ROW_HEIGHT),
-            eframe::egui::Button::new("New"),
-        );
+        let button = eframe::egui::Button::new("New");
+        let new = ui
+            .add_sized(Vec2::new(button_width, ROW_HEIGHT), button)
+            .accessible_name("New seed");
         if new.on_hover_text(format!("{} (N)", UiCommand::NewSeed.tooltip())).clicked() {
             intents.push(Intent::Do(UiCommand::NewSeed));
         }
@@ -260,7 +259,7 @@ fn preset_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         let combo = ComboBox::from_id_salt("preset")
             .width(width)
             .selected_text(preset_text(state.preset));
-        combo.show_ui(ui, |ui| {
+        let inner = combo.show_ui(ui, |ui| {
             for (preset, what) in [
                 (Preset::Interactive, "128 directions, stops at ± 1 %"),
                 (Preset::Paper, "2,048 directions, 256 JVPs"),
@@ -271,6 +270,7 @@ fn preset_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 }
             }
         });
+        inner.response.accessible_name("Sampling");
     });
     if state.refinement == Refinement::AwaitsStart {
         row(ui, "", None, |ui, _| {
@@ -313,7 +313,8 @@ fn device_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 choose(ui, choice, &device_text(device), intents);
             }
         });
-        inner.response.on_hover_text("Where the encoder runs; the window draws on its own device");
+        let response = inner.response.accessible_name("Device");
+        response.on_hover_text("Where the encoder runs; the window draws on its own device");
     });
     if let Some(check) = state.failed_self_check() {
         let text = format!(

@@ -33,9 +33,9 @@ pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec
         info(ui, &explain::ETA);
         let right = 84.0 + 186.0 + 3.0 * ui.spacing().item_spacing.x;
         let width = (ui.available_width() - right).max(120.0);
-        slider_ui(ui, scene, width, palette, intents);
-        entry_ui(ui, scene, view, intents);
-        let grey = grey_rms(scene.state.eta_l2, scene.state.input_len());
+        let eta_l2 = slider_ui(ui, scene, width, palette, intents);
+        entry_ui(ui, eta_l2, view, intents);
+        let grey = grey_rms(eta_l2, scene.state.input_len());
         let text = format!("L2 = {} grey levels RMS", format::significant(grey, 3));
         ui.add_sized(
             Vec2::new(186.0, 26.0),
@@ -45,13 +45,14 @@ pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec
     });
 }
 
+/// The slider; answers with η as it is from this frame on.
 fn slider_ui(
     ui: &mut Ui,
     scene: &Scene<'_>,
     width: f32,
     palette: Palette,
     intents: &mut Vec<Intent>,
-) {
+) -> f64 {
     let state = scene.state;
     let [low, high] = state.eta_range();
     let (rect, response) =
@@ -131,6 +132,7 @@ fn slider_ui(
             node.add_action(Action::Decrement);
         });
     }
+    shown
 }
 
 /// η after the keys of this frame.
@@ -148,11 +150,11 @@ fn by_keys(ui: &Ui, eta: f64, default: f64, [low, high]: [f64; 2]) -> f64 {
     })
 }
 
-fn entry_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+fn entry_ui(ui: &mut Ui, eta_l2: f64, view: &mut View, intents: &mut Vec<Intent>) {
     let mut text = view
         .eta_text
         .clone()
-        .unwrap_or_else(|| format::significant(scene.state.eta_l2, 3));
+        .unwrap_or_else(|| format::significant(eta_l2, 3));
     let edit = TextEdit::singleline(&mut text)
         .desired_width(68.0)
         .align(eframe::egui::Align2::RIGHT_CENTER)
@@ -167,7 +169,7 @@ fn entry_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
         // Leaving the field takes its number, Escape drops it.
         let dropped = ui.input(|input| input.key_pressed(Key::Escape));
         if let Some(eta) = format::parse_positive(&text).filter(|_| !dropped) {
-            let same = text == format::significant(scene.state.eta_l2, 3);
+            let same = text == format::significant(eta_l2, 3);
             if !same {
                 intents.push(Intent::SetEta(eta));
             }

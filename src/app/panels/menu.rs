@@ -21,7 +21,8 @@ pub fn menu_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 /// A menu entry with its key.
 fn entry(ui: &mut Ui, command: UiCommand, enabled: bool, intents: &mut Vec<Intent>) {
     let button = Button::new(command.text()).right_text(command.key_text(ui.ctx()));
-    if ui.add_enabled(enabled, button).on_hover_text(command.tooltip()).clicked() {
+    let response = ui.add_enabled(enabled, button).accessible_name(command.text());
+    if response.on_hover_text(command.tooltip()).clicked() {
         intents.push(Intent::Do(command));
         ui.close();
     }

@@ -12,10 +12,13 @@ pub mod status;
 pub mod summary;
 pub mod welcome;
 
-use eframe::egui::{Align, Button, Layout, Popup, PopupCloseBehavior, Response, RichText, Ui};
+use eframe::egui::{
+    Align, Align2, Layout, Popup, PopupCloseBehavior, Response, Role, Sense, Stroke, Ui, Vec2,
+    WidgetInfo,
+};
 
 use super::explain::Explanation;
-use super::theme;
+use super::theme::{self, Palette};
 
 /// A panel's heading with what belongs to it at its right end.
 pub fn heading(ui: &mut Ui, markup: &str, right: impl FnOnce(&mut Ui)) {
@@ -27,11 +30,21 @@ pub fn heading(ui: &mut Ui, markup: &str, right: impl FnOnce(&mut Ui)) {
     });
 }
 
+/// Side of the sign ⓘ in points.
+const INFO_SIDE: f32 = 16.0;
+
 /// The sign ⓘ, which opens formula, unit, source and one sentence.
 pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
-    let button = Button::new(RichText::new("ⓘ").color(ui.visuals().weak_text_color())).frame(false);
-    let response = ui.add(button).on_hover_text(format!("About: {}", about.title));
-    let response = response.accessible_name(format!("About: {}", about.title));
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(INFO_SIDE), Sense::click());
+    let is_lit = response.hovered() || response.has_focus();
+    let palette = Palette::for_ui(ui);
+    let colour = if is_lit { palette.text } else { palette.weak };
+    let width = if response.has_focus() { 2.0 } else { 1.0 };
+    ui.painter().circle_stroke(rect.center(), 6.5, Stroke::new(width, colour));
+    let font = theme::bold_font(10.0);
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, "i", font, colour);
+    let name = format!("About: {}", about.title);
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
     Popup::from_toggle_button_response(&response)
         .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
         .show(|ui| {
