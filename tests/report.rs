@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use etascope::ErrorKind;
+use etascope::encoders::Readout;
 use etascope::figure::spec::{Dash, Guide, Ink, Scale};
 use etascope::figure::{Figure, Series};
+use etascope::geometry::directions::DirectionFamily;
 use etascope::geometry::profile::{Basis, Cost};
 use etascope::geometry::{Profile, ScaleEstimate, Summary};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
@@ -246,6 +248,32 @@ fn encoders_differ_in_hue_and_sign_and_names_are_shown_as_they_are() {
         .as_deref()
         .map(etascope::figure::label::plain);
     assert_eq!(label.as_deref(), Some("Title_of lite, trained"));
+}
+
+#[test]
+fn other_readouts_and_direction_families_are_named_and_not_mixed_in() {
+    let mut others = [(); 3].map(|()| run("a", "lite", WeightsKind::Trained, bump));
+    others[1].recipe.readout = Readout::Logits;
+    others[2].recipe.family = DirectionFamily::LowPass { sigma_px: 2.0 };
+    let runs = others.map(Arc::new);
+    let series = bold(&figure(&runs, &FigureOptions::default()), 0);
+    let inks: Vec<Ink> = series.iter().map(|one| one.ink).collect();
+    assert_eq!(inks, [Ink::Hue(0), Ink::Hue(1), Ink::Hue(2)]);
+    let labels: Vec<_> = series
+        .iter()
+        .filter_map(|one| one.label.as_deref())
+        .collect();
+    assert_eq!(
+        labels
+            .iter()
+            .map(|l| etascope::figure::label::plain(l))
+            .collect::<Vec<_>>(),
+        [
+            "Title_of lite, trained",
+            "Title_of lite, trained, logits",
+            "Title_of lite, trained, low-pass Gaussian, σ 2 px"
+        ]
+    );
 }
 
 #[test]

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use super::{ProfileRun, quartiles};
+use crate::encoders::{Readout, WeightsKind};
 use crate::figure::{
     Axis, Band, Dash, Figure, Guide, Ink, Marker, Panel, Scale, Secondary, Series, label,
 };
 use crate::geometry::ScaleEstimate;
-use crate::recipe::WeightsKind;
+use crate::geometry::directions::DirectionFamily;
+use crate::recipe::ProfileRecipe;
 
 /// Width of a figure over both columns of a journal's page.
 pub const DEFAULT_WIDTH_MM: f64 = 180.0;
@@ -51,11 +53,11 @@ impl Default for FigureOptions {
     }
 }
 
-/// The runs of one encoder with one kind of weights: one photograph each.
+/// The runs that differ in the photograph alone.
 struct Group<'a> {
     title: &'a str,
-    weights: WeightsKind,
-    /// Index of the encoder among those of the figure.
+    recipe: &'a ProfileRecipe,
+    /// Index of encoder, readout and direction family among those of the figure.
     hue: usize,
     runs: Vec<&'a ProfileRun>,
 }
@@ -63,11 +65,12 @@ struct Group<'a> {
 /// The figure: (a) r_η against η with the linear prediction r = 1, (b) measured displacement and
 /// linear prediction, both with a second axis in grey levels.
 ///
-/// An encoder has one colour and sign; trained weights are drawn solid, random ones dashed. One
-/// photograph gives thin lines for single directions and a bold mean with its standard error;
-/// several give a thin line each, the bold median over those where the scale is reliable and, from
-/// four on, the quartiles. Unreliable points are hollow; a median is hollow where fewer than half of
-/// its photographs are reliable.
+/// An encoder has one colour and sign for each readout and direction family; those that are not the
+/// default are named. Trained weights are drawn solid, random ones dashed. One photograph gives thin
+/// lines for single directions and a bold mean with its standard error; several give a thin line
+/// each, the bold median over those where the scale is reliable and, from four on, the quartiles.
+/// Unreliable points are hollow; a median is hollow where fewer than half of its photographs are
+/// reliable.
 pub fn figure(runs: &[Arc<ProfileRun>], options: &FigureOptions) -> Figure {
     let groups = groups(runs);
     let eta = Axis {
@@ -99,30 +102,30 @@ pub fn figure(runs: &[Arc<ProfileRun>], options: &FigureOptions) -> Figure {
 }
 
 fn groups(runs: &[Arc<ProfileRun>]) -> Vec<Group<'_>> {
-    let mut encoders: Vec<&str> = Vec::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut hues = 0;
     for run in runs {
-        let encoder = run.recipe.encoder.as_str();
-        let hue = encoders
-            .iter()
-            .position(|&known| known == encoder)
-            .unwrap_or_else(|| {
-                encoders.push(encoder);
-                encoders.len() - 1
-            });
-        let weights = run.recipe.weights;
-        match groups
-            .iter_mut()
-            .find(|group| group.hue == hue && group.weights == weights)
-        {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group {
-                title: &run.encoder_title,
-                weights,
-                hue,
-                runs: vec![run],
-            }),
+        let recipe = &run.recipe;
+        let is_same_feature = |group: &&Group<'_>| {
+            let other = group.recipe;
+            (&other.encoder, &other.readout, other.family)
+                == (&recipe.encoder, &recipe.readout, recipe.family)
+        };
+        let hue = groups.iter().find(is_same_feature).map(|group| group.hue);
+        let is_same_curve = |group: &&mut Group<'_>| {
+            Some(group.hue) == hue && group.recipe.weights == recipe.weights
+        };
+        if let Some(group) = groups.iter_mut().find(is_same_curve) {
+            group.runs.push(run);
+            continue;
         }
+        groups.push(Group {
+            title: &run.encoder_title,
+            recipe,
+            hue: hue.unwrap_or(hues),
+            runs: vec![run],
+        });
+        hues += usize::from(hue.is_none());
     }
     groups
 }
@@ -141,22 +144,30 @@ fn grey_factor(runs: &[Arc<ProfileRun>]) -> Option<f64> {
 
 impl Group<'_> {
     fn dash(&self) -> Dash {
-        match self.weights {
+        match self.recipe.weights {
             WeightsKind::Trained => Dash::Solid,
             WeightsKind::Random => Dash::Dashed,
         }
     }
 
+    /// Encoder and weights, and whatever is not the default of readout and directions.
     fn label(&self) -> String {
-        let weights = match self.weights {
-            WeightsKind::Trained => "trained",
-            WeightsKind::Random => "random",
-        };
-        let title = label::escape(self.title);
-        match self.runs.len() {
-            1 => format!("{title}, {weights}"),
-            several => format!("{title}, {weights}, median of {several}"),
+        let mut parts = vec![
+            label::escape(self.title),
+            self.recipe.weights.name().to_owned(),
+        ];
+        match self.recipe.readout {
+            Readout::Pooled => {}
+            Readout::Logits => parts.push("logits".to_owned()),
+            Readout::Stage(index) => parts.push(format!("stage {index}")),
         }
+        if self.recipe.family != DirectionFamily::Isotropic {
+            parts.push(self.recipe.family.title());
+        }
+        if self.runs.len() > 1 {
+            parts.push(format!("median of {}", self.runs.len()));
+        }
+        parts.join(", ")
     }
 
     /// η of all scales, ascending.
