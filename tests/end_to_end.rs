@@ -18,10 +18,17 @@ use etascope::worker::{Command, Event, Export, ExportFormat, Generation, ImageSo
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn recipe(weights: WeightsKind) -> ProfileRecipe {
-    let mut recipe = ProfileRecipe::interactive("squeezenet1_1", weights, 224);
+    let mut recipe = ProfileRecipe::interactive("squeezenet1_1", weights, 227);
     recipe.etas_l2 = vec![0.01, 0.1, 1.0, 10.0, 100.0];
     recipe.pairs_max = 4;
     recipe
+}
+
+/// What is said of an encoder when it is ready.
+struct Encoder {
+    spec: Arc<EncoderSpec>,
+    weights_id: String,
+    top5: Vec<(String, f32)>,
 }
 
 /// What a request answered, up to its end.
@@ -29,7 +36,7 @@ fn recipe(weights: WeightsKind) -> ProfileRecipe {
 struct Answers {
     /// Kinds of events with the index of their recipe, repetitions left out.
     order: Vec<(&'static str, usize)>,
-    encoders: BTreeMap<usize, (Arc<EncoderSpec>, String, Vec<(String, f32)>)>,
+    encoders: BTreeMap<usize, Encoder>,
     runs: BTreeMap<usize, Arc<ProfileRun>>,
     measured: BTreeMap<usize, ScaleEstimate>,
     files: Vec<PathBuf>,
@@ -59,7 +66,12 @@ fn ask(worker: &Worker, command: Command) -> Answers {
             } => {
                 assert_eq!(self_check, None, "the CPU is the reference");
                 note("encoder", index);
-                answers.encoders.insert(index, (spec, weights_id, top5));
+                let encoder = Encoder {
+                    spec,
+                    weights_id,
+                    top5,
+                };
+                answers.encoders.insert(index, encoder);
             }
             Event::ProfileUpdated { index, run, .. } => {
                 note("profile", index);
@@ -108,7 +120,11 @@ fn a_photograph_becomes_two_curves_and_four_files() {
         "the trained curve is seen before the twin is loaded"
     );
 
-    let (spec, hash, top5) = &answers.encoders[&0];
+    let Encoder {
+        spec,
+        weights_id: hash,
+        top5,
+    } = &answers.encoders[&0];
     assert_eq!(spec.name, "squeezenet1_1");
     assert!(
         hash.len() == 64 && hash.chars().all(|c| c.is_ascii_hexdigit()),
@@ -119,7 +135,7 @@ fn a_photograph_becomes_two_curves_and_four_files() {
         "chelsea is a cat: {top5:?}"
     );
     assert!(
-        answers.encoders[&1].2.is_empty(),
+        answers.encoders[&1].top5.is_empty(),
         "a random classifier names nothing"
     );
 

@@ -8,6 +8,7 @@
 //! and ReLU, which pulls the plateau off 1 in any precision.
 
 use etascope::device::DeviceChoice;
+use etascope::encoders::registry;
 use etascope::geometry::{Profile, Profiler, Reading, Shape};
 use etascope::images::bundled;
 use etascope::recipe::{ProfileRecipe, WeightsKind, paper_etas};
@@ -19,15 +20,16 @@ const PAIRS: usize = 4;
 
 /// Profiles of one encoder on all photographs, at every second scale of the paper's ladder.
 fn profiles(engine: &mut DeviceEngine, encoder: &str, weights: WeightsKind) -> Vec<Profile> {
-    let mut recipe = ProfileRecipe::interactive(encoder, weights, 224);
-    recipe.etas_l2 = paper_etas(224).into_iter().step_by(2).collect();
+    let side = registry::find(encoder).unwrap().side_px;
+    let mut recipe = ProfileRecipe::interactive(encoder, weights, side);
+    recipe.etas_l2 = paper_etas(side).into_iter().step_by(2).collect();
     recipe.pairs_max = PAIRS;
     recipe.dither_seed = Some(0);
     engine.load(encoder, weights).unwrap();
     let profile = |photo: &bundled::BundledPhoto| {
         let photo = bundled::open(photo.name).unwrap();
         let mut subject = engine.prepare(&photo, &recipe).unwrap();
-        let mut profiler = Profiler::new(recipe.clone(), (3, 224, 224)).unwrap();
+        let mut profiler = Profiler::new(recipe.clone(), (3, side, side)).unwrap();
         while !profiler.step(subject.field.as_mut()).unwrap() {}
         profiler.snapshot()
     };

@@ -462,10 +462,10 @@ fn only_the_newest_measurement_is_made() {
     let (worker, mut control) = ready();
     let first = worker.send(measure(0.5)).unwrap();
     control.until("features");
-    let newest = (1..=50)
-        .map(|i| worker.send(measure(f64::from(i))).unwrap())
-        .last()
-        .unwrap();
+    for i in 1..50 {
+        worker.send(measure(f64::from(i))).unwrap();
+    }
+    let newest = worker.send(measure(50.0)).unwrap();
     control.open();
     let events = until_end(&worker, newest);
     assert_eq!(

@@ -36,8 +36,9 @@ pub use event::{Event, Progress};
 use crate::device::DeviceChoice;
 use crate::{Error, ErrorKind, Result};
 
-/// Events that wait for the window before the worker starts to merge them.
-const EVENT_CAPACITY: usize = 256;
+/// Events that wait for the window before the worker starts to merge them. An update of a profile
+/// holds the shown direction, 0.6 MB.
+const EVENT_CAPACITY: usize = 64;
 
 /// Handle on the worker thread; dropping it ends the thread after the running step and after the
 /// exports that were asked for, and waits for that.

@@ -20,6 +20,8 @@ pub(super) struct Study {
     photo: Arc<Photo>,
     pub(super) subject: Subject,
     profiler: Profiler,
+    /// Whether a pair is known to have been measured.
+    is_begun: bool,
     /// Time that went into the profile.
     spent: Duration,
 }
@@ -31,6 +33,7 @@ impl Study {
             photo,
             subject,
             profiler,
+            is_begun: false,
             spent: Duration::ZERO,
         })
     }
@@ -39,6 +42,7 @@ impl Study {
     pub(super) fn use_scales_of(&mut self, recipe: &ProfileRecipe) -> Result<()> {
         if self.recipe().etas_l2 != recipe.etas_l2 {
             self.profiler = profiler(recipe, &self.subject)?;
+            self.is_begun = false;
             self.spent = Duration::ZERO;
         }
         Ok(())
@@ -86,13 +90,14 @@ impl Study {
     }
 
     /// The profile of now.
-    pub(super) fn profile(&mut self) -> Profile {
+    pub(super) fn profile(&self) -> Profile {
         self.profiler.snapshot()
     }
 
     /// Whether a pair of directions was measured.
     pub(super) fn has_first_pair(&mut self) -> bool {
-        self.profiler.snapshot().pairs > 0
+        self.is_begun = self.is_begun || self.profiler.snapshot().pairs > 0;
+        self.is_begun
     }
 
     /// Time to the end of `profile`, the one of now, at its pace so far; an upper bound where a stop
