@@ -113,6 +113,7 @@ impl ComputeDevice {
 }
 
 /// An adapter as the graphics API lists it, and how Burn selects the same one.
+#[derive(Clone)]
 struct Adapter {
     info: DeviceInfo,
     kind: DeviceKind,
@@ -126,17 +127,19 @@ const APIS: [(wgpu::Backend, WgpuBackend, &str); 3] = [
     (wgpu::Backend::Dx12, WgpuBackend::Dx12, "dx12"),
 ];
 
-/// The graphics instance used for listing, kept for the life of the program: drivers do not take it
-/// well when instances come and go while other threads use theirs.
-static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
+/// The machine's adapters with the instance that listed them, asked for once and kept for the life of
+/// the program: drivers do not take it well when instances come and go while other threads use theirs.
+static ADAPTERS: LazyLock<(wgpu::Instance, Vec<Adapter>)> = LazyLock::new(|| {
     let backends = APIS
         .iter()
         .map(|(backend, ..)| wgpu::Backends::from(*backend))
         .collect();
-    wgpu::Instance::new(wgpu::InstanceDescriptor {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends,
         ..wgpu::InstanceDescriptor::new_without_display_handle()
-    })
+    });
+    let adapters = named_adapters(&instance);
+    (instance, adapters)
 });
 
 /// Adapters that were opened, by name: Burn registers each only once.
@@ -144,15 +147,19 @@ static OPENED: Mutex<Vec<(String, Device)>> = Mutex::new(Vec::new());
 
 /// The compute devices of this machine: its adapters, best first, then the CPU. No device is created.
 pub fn list() -> Vec<DeviceInfo> {
-    let adapters = adapters().into_iter().map(|adapter| adapter.info);
+    let adapters = adapters().iter().map(|adapter| adapter.info.clone());
     adapters.chain([DeviceInfo::cpu()]).collect()
 }
 
+fn adapters() -> &'static [Adapter] {
+    &ADAPTERS.1
+}
+
 /// Adapters with a name of their own each, discrete before integrated before virtual before software.
-fn adapters() -> Vec<Adapter> {
+fn named_adapters(instance: &wgpu::Instance) -> Vec<Adapter> {
     let mut adapters: Vec<Adapter> = Vec::new();
     for (backend, api, api_name) in APIS {
-        let found = block_on(INSTANCE.enumerate_adapters(backend.into()));
+        let found = block_on(instance.enumerate_adapters(backend.into()));
         // Burn counts each kind of adapter on its own, in this order.
         let (mut discrete, mut integrated, mut virtual_) = (0.., 0.., 0..);
         let mut software_seen = false;
@@ -195,7 +202,8 @@ fn adapters() -> Vec<Adapter> {
     adapters
 }
 
-/// Opens a compute device. [`DeviceChoice::Auto`] takes the best hardware adapter, else the CPU.
+/// Opens a compute device. [`DeviceChoice::Auto`] takes the best hardware adapter that opens, else the
+/// CPU.
 ///
 /// # Errors
 ///
@@ -203,44 +211,37 @@ fn adapters() -> Vec<Adapter> {
 pub fn open(choice: &DeviceChoice) -> Result<ComputeDevice> {
     match choice {
         DeviceChoice::Cpu => Ok(ComputeDevice::cpu()),
-        DeviceChoice::Auto => match adapters()
-            .into_iter()
-            .find(|adapter| !adapter.info.software)
-        {
-            Some(adapter) => open_adapter(adapter),
-            None => Ok(ComputeDevice::cpu()),
-        },
-        DeviceChoice::Adapter(name) if name == CPU => Ok(ComputeDevice::cpu()),
-        DeviceChoice::Adapter(name) => {
-            let mut adapters = adapters();
-            match adapters
-                .iter()
-                .position(|adapter| adapter.info.name == *name)
-            {
-                Some(index) => open_adapter(adapters.swap_remove(index)),
-                None => {
-                    let names = adapters.iter().map(|adapter| adapter.info.name.as_str());
-                    let names: Vec<&str> = names.chain([CPU]).collect();
-                    Err(Error::new(
-                        ErrorKind::Device,
-                        format!("cannot open the device “{name}”"),
-                        "this machine has no graphics adapter of that name",
-                        format!("Choose one of: {}", names.join(", ")),
-                    ))
-                }
-            }
+        DeviceChoice::Auto => {
+            let hardware = adapters().iter().filter(|adapter| !adapter.info.software);
+            let opened = hardware
+                .map(open_adapter)
+                .find_map(|device| device.inspect_err(|error| log::warn!("{error}")).ok());
+            Ok(opened.unwrap_or_else(ComputeDevice::cpu))
         }
+        DeviceChoice::Adapter(name) if name == CPU => Ok(ComputeDevice::cpu()),
+        DeviceChoice::Adapter(name) => adapters()
+            .iter()
+            .find(|adapter| adapter.info.name == *name)
+            .map_or_else(|| Err(unknown(name)), open_adapter),
     }
 }
 
-fn open_adapter(adapter: Adapter) -> Result<ComputeDevice> {
-    let Adapter { info, kind, api } = adapter;
+fn unknown(name: &str) -> Error {
+    let names: Vec<String> = list().into_iter().map(|device| device.name).collect();
+    Error::new(
+        ErrorKind::Device,
+        format!("cannot open the device “{name}”"),
+        "this machine has no graphics adapter of that name",
+        format!("Choose one of: {}", names.join(", ")),
+    )
+}
+
+fn open_adapter(adapter: &Adapter) -> Result<ComputeDevice> {
+    let Adapter { info, kind, api } = adapter.clone();
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, device)) = opened.iter().find(|(name, _)| *name == info.name) {
-        return Ok(ComputeDevice {
-            info,
-            device: device.clone(),
-        });
+        let device = device.clone();
+        return Ok(ComputeDevice { info, device });
     }
     let refused = |why: String| {
         Error::new(

@@ -214,8 +214,8 @@ fn half_precision_is_read_exactly_and_batch_counters_are_passed_over() {
         shape: vec![numbers.len()],
         bytes,
     };
-    let halves = numbers.map(|x: f64| f16::from_f64(x));
-    let brains = numbers.map(|x: f64| bf16::from_f64(x));
+    let halves = numbers.map(f16::from_f64);
+    let brains = numbers.map(bf16::from_f64);
     let counter = Stored {
         dtype: Dtype::I64,
         shape: vec![],
@@ -248,11 +248,11 @@ fn half_precision_is_read_exactly_and_batch_counters_are_passed_over() {
     let mut weights = Weights::from_safetensors("f", &file, &parameters).expect("it fits");
     assert_eq!(
         weights.take("half").expect("finite"),
-        halves.map(|x| x.to_f64())
+        halves.map(f16::to_f64)
     );
     assert_eq!(
         weights.take("brain").expect("finite"),
-        brains.map(|x| x.to_f64())
+        brains.map(bf16::to_f64)
     );
 }
 

@@ -121,7 +121,7 @@ pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A linear map of one activation.
-    Map(LinearOp, usize),
+    Map(Box<LinearOp>, usize),
     /// The sum of two activations.
     Sum(usize, usize),
     /// Channels of several activations one after another; activation and its channels.

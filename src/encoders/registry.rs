@@ -1,4 +1,8 @@
 //! The encoders that the program knows, with their bundled weights.
+//!
+//! The weights are stored in f16, which moves the pooled feature of the demo photographs by 0.33–0.70 %
+//! (EfficientNet-Lite0) and 0.06–0.08 % (SqueezeNet 1.1), the logits by 0.30–0.64 % and 0.02–0.03 %
+//! (relative L2, tests/golden/photos.json).
 
 use std::sync::LazyLock;
 

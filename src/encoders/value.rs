@@ -6,6 +6,7 @@
 //! [`super::linear::Linearised`]. The rule of each operation stands beside the operation.
 
 use std::cell::RefCell;
+use std::ops::Add;
 use std::rc::Rc;
 
 use burn::tensor::ops::MaxPoolOptions;
@@ -80,7 +81,7 @@ impl Value {
         op: impl FnOnce(&Tensor<4>) -> LinearOp,
     ) -> Self {
         let trace = trace.map(|trace| {
-            let step = Step::Map(op(&primal), trace.activation);
+            let step = Step::Map(Box::new(op(&primal)), trace.activation);
             trace.then(step)
         });
         Self { primal, trace }
@@ -101,7 +102,10 @@ impl Value {
 
     /// `max(x, 0)`; the derivative at 0 is 0.
     pub fn relu(self) -> Self {
-        let y = Self { primal: activation::relu(self.primal), trace: self.trace };
+        let y = Self {
+            primal: activation::relu(self.primal),
+            trace: self.trace,
+        };
         y.derivative_of(Activation::Relu)
     }
 
@@ -172,18 +176,6 @@ impl Value {
         })
     }
 
-    /// The sum of two values of one computation.
-    pub fn add(self, other: Self) -> Self {
-        let trace = self.trace.zip(other.trace).map(|(a, b)| {
-            let step = Step::Sum(a.activation, b.activation);
-            a.then(step)
-        });
-        Self {
-            primal: self.primal + other.primal,
-            trace,
-        }
-    }
-
     /// The channels of two values of one computation, one after the other.
     pub fn concat(self, other: Self) -> Self {
         let channels = [self.primal.dims()[1], other.primal.dims()[1]];
@@ -193,6 +185,22 @@ impl Value {
         });
         Self {
             primal: Tensor::cat(vec![self.primal, other.primal], 1),
+            trace,
+        }
+    }
+}
+
+impl Add for Value {
+    type Output = Self;
+
+    /// The sum of two values of one computation.
+    fn add(self, other: Self) -> Self {
+        let trace = self.trace.zip(other.trace).map(|(a, b)| {
+            let step = Step::Sum(a.activation, b.activation);
+            a.then(step)
+        });
+        Self {
+            primal: self.primal + other.primal,
             trace,
         }
     }

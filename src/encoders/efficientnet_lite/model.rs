@@ -74,7 +74,7 @@ impl Block {
             y = y.conv2d(layer);
         }
         match input {
-            Some(input) => y.add(input),
+            Some(input) => y + input,
             None => y,
         }
     }

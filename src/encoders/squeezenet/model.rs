@@ -28,11 +28,14 @@ struct Layer {
 #[derive(Debug)]
 enum Operation {
     Pool,
-    Fire {
-        squeeze: Conv2d,
-        expand: Conv2d,
-        expand_wide: Conv2d,
-    },
+    Fire(Box<Fire>),
+}
+
+#[derive(Debug)]
+struct Fire {
+    squeeze: Conv2d,
+    expand: Conv2d,
+    expand_wide: Conv2d,
 }
 
 impl SqueezeNet {
@@ -53,11 +56,11 @@ impl SqueezeNet {
                         conv(&format!("{}.{name}", layer.key), config)
                     };
                     let [squeeze, expand, expand_wide] = fire.convolutions();
-                    Operation::Fire {
+                    Operation::Fire(Box::new(Fire {
                         squeeze: part(squeeze)?.then(Activation::Relu),
                         expand: part(expand)?.then(Activation::Relu),
                         expand_wide: part(expand_wide)?.then(Activation::Relu),
-                    }
+                    }))
                 }
             };
             Ok(Layer {
@@ -78,14 +81,10 @@ impl Operation {
     fn forward(&self, x: Value) -> Value {
         match self {
             Self::Pool => x.max_pool(POOL.0, POOL.1),
-            Self::Fire {
-                squeeze,
-                expand,
-                expand_wide,
-            } => {
-                let squeezed = x.conv2d(squeeze);
-                let narrow = squeezed.clone().conv2d(expand);
-                narrow.concat(squeezed.conv2d(expand_wide))
+            Self::Fire(fire) => {
+                let squeezed = x.conv2d(&fire.squeeze);
+                let narrow = squeezed.clone().conv2d(&fire.expand);
+                narrow.concat(squeezed.conv2d(&fire.expand_wide))
             }
         }
     }
@@ -109,9 +108,6 @@ impl Encoder for SqueezeNet {
             }
         }
         visitor(Readout::Pooled, &x.clone().spatial_mean())?;
-        visitor(
-            Readout::Logits,
-            &x.conv2d(&self.classifier).spatial_mean(),
-        )
+        visitor(Readout::Logits, &x.conv2d(&self.classifier).spatial_mean())
     }
 }
