@@ -16,7 +16,15 @@ struct Display {
 impl Display {
     fn new() -> Self {
         let mut server = Command::new("Xvfb")
-            .args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"])
+            .args([
+                "-displayfd",
+                "1",
+                "-screen",
+                "0",
+                "1280x800x24",
+                "-nolisten",
+                "tcp",
+            ])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -24,8 +32,13 @@ impl Display {
         // The server writes the number of the display once it accepts clients.
         let mut line = String::new();
         let output = server.stdout.take().expect("a pipe");
-        BufReader::new(output).read_line(&mut line).expect("the number of the display");
-        Self { server, name: format!(":{}", line.trim()) }
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("the number of the display");
+        Self {
+            server,
+            name: format!(":{}", line.trim()),
+        }
     }
 }
 
@@ -70,7 +83,11 @@ fn the_first_start_shows_a_finished_profile() {
         .flat_map(|x| (80..300).map(move |y| (x, y)))
         .map(|(x, y)| image.get_pixel(x, y).0)
         .collect();
-    assert!(photograph.len() > 2000, "{} colours in the photograph", photograph.len());
+    assert!(
+        photograph.len() > 2000,
+        "{} colours in the photograph",
+        photograph.len()
+    );
 }
 
 #[test]
@@ -78,10 +95,22 @@ fn a_photograph_that_cannot_be_opened_is_told_in_the_window_and_the_program_goes
     let home = tempfile::tempdir().expect("a folder");
     let picture = home.path().join("window.png");
     let path = picture.to_str().expect("a name in UTF-8");
-    let output =
-        start(home.path(), &["--device", "cpu", "--screenshot", path, "no such file.png"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(image::open(&picture).expect("a PNG").into_rgb8().dimensions(), (1280, 800));
+    let output = start(
+        home.path(),
+        &["--device", "cpu", "--screenshot", path, "no such file.png"],
+    );
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        image::open(&picture)
+            .expect("a PNG")
+            .into_rgb8()
+            .dimensions(),
+        (1280, 800)
+    );
 }
 
 #[test]
@@ -94,5 +123,8 @@ fn without_a_display_the_program_says_so_and_names_the_headless_command() {
         .expect("the program starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(errors.contains("display") && errors.contains("etascope profile"), "{errors}");
+    assert!(
+        errors.contains("display") && errors.contains("etascope profile"),
+        "{errors}"
+    );
 }

@@ -21,8 +21,9 @@ fn every_shader_passes_naga() {
             continue;
         }
         let source = std::fs::read_to_string(&path).expect("a text file");
-        let module = naga::front::wgsl::parse_str(&source)
-            .unwrap_or_else(|error| panic!("{}: {}", path.display(), error.emit_to_string(&source)));
+        let module = naga::front::wgsl::parse_str(&source).unwrap_or_else(|error| {
+            panic!("{}: {}", path.display(), error.emit_to_string(&source))
+        });
         naga::valid::Validator::new(
             naga::valid::ValidationFlags::all(),
             naga::valid::Capabilities::empty(),
@@ -36,8 +37,12 @@ fn every_shader_passes_naga() {
 
 /// A photograph with every hue and both extremes, and a direction that pushes some of them out.
 fn planes() -> (Arc<[f32]>, Arc<[f32]>) {
-    let pixels: Vec<f32> = (0..3 * SIDE * SIDE).map(|i| ((i * 37) % 101) as f32 / 100.0).collect();
-    let raw: Vec<f32> = (0..3 * SIDE * SIDE).map(|i| ((i * 53) % 97) as f32 / 48.0 - 1.0).collect();
+    let pixels: Vec<f32> = (0..3 * SIDE * SIDE)
+        .map(|i| ((i * 37) % 101) as f32 / 100.0)
+        .collect();
+    let raw: Vec<f32> = (0..3 * SIDE * SIDE)
+        .map(|i| ((i * 53) % 97) as f32 / 48.0 - 1.0)
+        .collect();
     let norm = raw.iter().map(|v| v * v).sum::<f32>().sqrt();
     (pixels.into(), raw.iter().map(|v| v / norm).collect())
 }
@@ -67,10 +72,9 @@ fn expected(preview: &Preview, x: usize, y: usize) -> [f32; 3] {
         let index = row.clamp(0, last) as usize * SIDE + column.clamp(0, last) as usize;
         let value = |plane: &[f32]| [0, 1, 2].map(|c| plane[c * SIDE * SIDE + index]);
         let photograph = value(&preview.pixels);
-        let step = preview
-            .direction
-            .as_ref()
-            .map_or([0.0; 3], |direction| value(direction).map(|d| view.eta_l2 * d));
+        let step = preview.direction.as_ref().map_or([0.0; 3], |direction| {
+            value(direction).map(|d| view.eta_l2 * d)
+        });
         let sum = [0, 1, 2].map(|c| photograph[c] + step[c]);
         match view.mode {
             ViewMode::Split if is_original => photograph.map(|v| v.clamp(0.0, 1.0)),
@@ -106,7 +110,10 @@ impl Gpu {
         let setup = egui_kittest::wgpu::default_wgpu_setup();
         let options = eframe::egui_wgpu::RendererOptions::PREDICTABLE;
         let state = egui_kittest::wgpu::create_render_state(setup, options);
-        Self { device: state.device, queue: state.queue }
+        Self {
+            device: state.device,
+            queue: state.queue,
+        }
     }
 
     /// The preview on a target of `format`, as bytes in the order of the format.
@@ -164,9 +171,17 @@ impl Gpu {
             size,
         );
         queue.submit([encoder.finish()]);
-        buffer.slice(..).map_async(wgpu::MapMode::Read, |mapped| mapped.expect("a mapped buffer"));
-        device.poll(wgpu::PollType::wait_indefinitely()).expect("a finished queue");
-        buffer.slice(..).get_mapped_range().expect("a mapped range").to_vec()
+        buffer.slice(..).map_async(wgpu::MapMode::Read, |mapped| {
+            mapped.expect("a mapped buffer")
+        });
+        device
+            .poll(wgpu::PollType::wait_indefinitely())
+            .expect("a finished queue");
+        buffer
+            .slice(..)
+            .get_mapped_range()
+            .expect("a mapped range")
+            .to_vec()
     }
 }
 
@@ -201,7 +216,10 @@ fn the_three_views_show_their_formulas() {
                 };
                 let difference = largest_difference(&gpu, &preview);
                 // Half a level is the rounding to eight bits; the rest, that of its last place.
-                assert!(difference < 0.51, "{mode:?} {interpolate} {eta_l2}: {difference} levels");
+                assert!(
+                    difference < 0.51,
+                    "{mode:?} {interpolate} {eta_l2}: {difference} levels"
+                );
             }
         }
     }
@@ -213,7 +231,12 @@ fn without_a_direction_nothing_is_perturbed_and_stale_images_fade() {
     let (pixels, _) = planes();
     let mut faded = view(ViewMode::Split, false, 50.0);
     faded.strength = 0.35;
-    let preview = Preview { side_px: SIDE, pixels, direction: None, view: faded };
+    let preview = Preview {
+        side_px: SIDE,
+        pixels,
+        direction: None,
+        view: faded,
+    };
     assert!(largest_difference(&gpu, &preview) < 0.51);
 }
 
@@ -230,6 +253,10 @@ fn a_surface_that_encodes_to_srgb_shows_the_same() {
     let plain = gpu.render(&preview, wgpu::TextureFormat::Rgba8Unorm);
     let encoded = gpu.render(&preview, wgpu::TextureFormat::Rgba8UnormSrgb);
     // Two roundings to eight bits may fall to different sides.
-    let largest = plain.iter().zip(&encoded).map(|(a, b)| a.abs_diff(*b)).max();
+    let largest = plain
+        .iter()
+        .zip(&encoded)
+        .map(|(a, b)| a.abs_diff(*b))
+        .max();
     assert!(largest <= Some(1), "{largest:?} levels");
 }

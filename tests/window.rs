@@ -34,7 +34,13 @@ fn weights(command: &Command) -> Vec<WeightsKind> {
 #[test]
 fn a_first_start_opens_the_bundled_photograph_and_computes_unasked() {
     let mut stage = Stage::first_start();
-    let [Command::OpenImage { source: ImageSource::Bundled(name), .. }] = &stage.sent()[..] else {
+    let [
+        Command::OpenImage {
+            source: ImageSource::Bundled(name),
+            ..
+        },
+    ] = &stage.sent()[..]
+    else {
         panic!("{:?}", stage.sent())
     };
     assert_eq!(name, "chelsea");
@@ -53,11 +59,28 @@ fn the_welcome_is_dismissed_for_good_by_one_key() {
     stage.open_photo();
     stage.press(Key::Escape);
     assert!(!stage.shows("What you see"));
-    assert!(stage.desk.borrow().saved.last().is_some_and(|saved| saved.welcome_dismissed));
+    assert!(
+        stage
+            .desk
+            .borrow()
+            .saved
+            .last()
+            .is_some_and(|saved| saved.welcome_dismissed)
+    );
     // The key closed the card; it did not stop the work.
-    assert!(!stage.sent().iter().any(|command| matches!(command, Command::Cancel(_))));
+    assert!(
+        !stage
+            .sent()
+            .iter()
+            .any(|command| matches!(command, Command::Cancel(_)))
+    );
     stage.press(Key::Escape);
-    assert!(stage.sent().iter().any(|c| matches!(c, Command::Cancel(Lane::Profile))));
+    assert!(
+        stage
+            .sent()
+            .iter()
+            .any(|c| matches!(c, Command::Cancel(Lane::Profile)))
+    );
 }
 
 #[test]
@@ -69,7 +92,10 @@ fn the_options_choose_photograph_encoder_and_device() {
         screenshot: None,
     };
     let stage = Stage::with(Settings::default(), options);
-    assert_eq!(opened_path(&stage.sent()[0]).as_deref(), Some(Path::new("a.png")));
+    assert_eq!(
+        opened_path(&stage.sent()[0]).as_deref(),
+        Some(Path::new("a.png"))
+    );
     assert_eq!(stage.app().state.recipe.encoder, "squeezenet1_1");
     assert_eq!(stage.app().state.device_choice, DeviceChoice::Cpu);
 }
@@ -84,11 +110,17 @@ fn a_photograph_is_opened_by_its_path() {
     stage.type_text("/photos/cat.jpg");
     stage.press(Key::Enter);
     let (generation, command) = stage.latest(Lane::Image).expect("a request");
-    assert_eq!(opened_path(&command).as_deref(), Some(Path::new("/photos/cat.jpg")));
+    assert_eq!(
+        opened_path(&command).as_deref(),
+        Some(Path::new("/photos/cat.jpg"))
+    );
     assert!(!stage.shows("Path of a photograph"));
     // Until it has succeeded the old one stays.
     assert!(stage.shows("chelsea.png"));
-    stage.say(Event::ImageOpened { generation, photo: Arc::new(photo("cat.jpg")) });
+    stage.say(Event::ImageOpened {
+        generation,
+        photo: Arc::new(photo("cat.jpg")),
+    });
     assert!(stage.shows("cat.jpg") && !stage.shows("chelsea.png"));
     let recent = &stage.app().settings.recent;
     assert_eq!(recent, &[Path::new("/photos/cat.jpg")]);
@@ -98,11 +130,19 @@ fn a_photograph_is_opened_by_its_path() {
 fn a_missing_dialog_is_explained_and_a_closed_one_is_not() {
     let mut stage = Stage::with_profile();
     stage.press(Key::O);
-    stage.desk.borrow_mut().answers.push_back(Answer::DialogMissing);
+    stage
+        .desk
+        .borrow_mut()
+        .answers
+        .push_back(Answer::DialogMissing);
     stage.harness.run();
     assert!(stage.shows_part("no file dialog"));
     assert!(stage.shows("Path of a photograph"));
-    stage.desk.borrow_mut().answers.push_back(Answer::DialogClosed);
+    stage
+        .desk
+        .borrow_mut()
+        .answers
+        .push_back(Answer::DialogClosed);
     stage.harness.run();
     assert!(!stage.shows("Path of a photograph"));
 }
@@ -111,30 +151,52 @@ fn a_missing_dialog_is_explained_and_a_closed_one_is_not() {
 fn the_dialogs_answer_is_opened() {
     let mut stage = Stage::with_profile();
     stage.press(Key::O);
-    stage.desk.borrow_mut().answers.push_back(Answer::File("/x/y.webp".into()));
+    stage
+        .desk
+        .borrow_mut()
+        .answers
+        .push_back(Answer::File("/x/y.webp".into()));
     stage.harness.run();
     let (_, command) = stage.latest(Lane::Image).expect("a request");
-    assert_eq!(opened_path(&command).as_deref(), Some(Path::new("/x/y.webp")));
+    assert_eq!(
+        opened_path(&command).as_deref(),
+        Some(Path::new("/x/y.webp"))
+    );
 }
 
 #[test]
 fn pasted_pixels_and_pasted_paths_are_photographs() {
     let mut stage = Stage::with_profile();
     let image = eframe::egui::ColorImage::filled([3, 2], eframe::egui::Color32::RED);
-    stage.harness.event(eframe::egui::Event::PasteImage(Arc::new(image)));
+    stage
+        .harness
+        .event(eframe::egui::Event::PasteImage(Arc::new(image)));
     stage.harness.run();
     let (_, command) = stage.latest(Lane::Image).expect("a request");
-    let Command::OpenImage { source: ImageSource::Rgba { width, height, rgba }, .. } = command
+    let Command::OpenImage {
+        source:
+            ImageSource::Rgba {
+                width,
+                height,
+                rgba,
+            },
+        ..
+    } = command
     else {
         panic!("{command:?}")
     };
     assert_eq!((width, height), (3, 2));
     assert_eq!(rgba[..4], [255, 0, 0, 255]);
 
-    stage.harness.event(eframe::egui::Event::Paste("file:///photos/a%20b.png\n".to_owned()));
+    stage.harness.event(eframe::egui::Event::Paste(
+        "file:///photos/a%20b.png\n".to_owned(),
+    ));
     stage.harness.run();
     let (_, command) = stage.latest(Lane::Image).expect("a request");
-    assert_eq!(opened_path(&command).as_deref(), Some(Path::new("/photos/a b.png")));
+    assert_eq!(
+        opened_path(&command).as_deref(),
+        Some(Path::new("/photos/a b.png"))
+    );
 }
 
 // ---- η ---------------------------------------------------------------------------------------------
@@ -154,7 +216,11 @@ fn dragging_the_slider_moves_marker_and_preview_in_the_same_frame_and_measures()
         // One frame and no more.
         stage.harness.step();
         let eta = stage.app().state.eta_l2;
-        let entry = stage.harness.get_by_label("η, typed").value().expect("a number");
+        let entry = stage
+            .harness
+            .get_by_label("η, typed")
+            .value()
+            .expect("a number");
         assert_eq!(entry, etascope::app::format::significant(eta, 3));
         seen.push(eta);
     }
@@ -170,7 +236,10 @@ fn dragging_the_slider_moves_marker_and_preview_in_the_same_frame_and_measures()
             _ => None,
         })
         .collect();
-    assert!(seen.iter().all(|eta| measured.contains(eta)), "{seen:?} {measured:?}");
+    assert!(
+        seen.iter().all(|eta| measured.contains(eta)),
+        "{seen:?} {measured:?}"
+    );
 }
 
 #[test]
@@ -215,7 +284,9 @@ fn a_typed_eta_is_taken_and_nonsense_is_not() {
 #[test]
 fn the_marker_is_dragged_in_the_plot() {
     let mut stage = Stage::with_profile();
-    let plot = stage.harness.get(By::new().role(Role::Figure).label_contains("Response r"));
+    let plot = stage
+        .harness
+        .get(By::new().role(Role::Figure).label_contains("Response r"));
     let rect = plot.rect();
     let at = |fraction: f32| Pos2::new(rect.left() + fraction * rect.width(), rect.center().y);
     stage.harness.hover_at(at(0.5));
@@ -242,7 +313,10 @@ fn the_measured_value_at_the_exact_eta_replaces_the_interpolated_one() {
     let (generation, command) = stage.latest(Lane::Measure).expect("a measurement");
     assert!(matches!(command, Command::Measure { eta_l2, .. } if eta_l2 == 2.5));
     let value = |stage: &Stage| stage.app().state.trained.value_at(2.5);
-    assert!(matches!(value(&stage), etascope::app::state::ValueAtEta::Interpolated(_)));
+    assert!(matches!(
+        value(&stage),
+        etascope::app::state::ValueAtEta::Interpolated(_)
+    ));
     let answer = |generation| Event::Measured {
         generation,
         index: 0,
@@ -250,7 +324,10 @@ fn the_measured_value_at_the_exact_eta_replaces_the_interpolated_one() {
     };
     // An answer to an older question changes nothing.
     stage.say(answer(Generation(generation.0 - 1)));
-    assert!(matches!(value(&stage), etascope::app::state::ValueAtEta::Interpolated(_)));
+    assert!(matches!(
+        value(&stage),
+        etascope::app::state::ValueAtEta::Interpolated(_)
+    ));
     stage.say(answer(generation));
     assert!(matches!(value(&stage), etascope::app::state::ValueAtEta::Measured(e) if e.r == 3.47));
 }
@@ -262,7 +339,10 @@ fn r_shows_the_twin_and_hides_it_again() {
     let mut stage = Stage::with_profile();
     stage.press(Key::R);
     let (_, command) = stage.latest(Lane::Profile).expect("a profile");
-    assert_eq!(weights(&command), [WeightsKind::Trained, WeightsKind::Random]);
+    assert_eq!(
+        weights(&command),
+        [WeightsKind::Trained, WeightsKind::Random]
+    );
     stage.finish_profile(decay);
     assert!(stage.app().state.twin.run.is_some());
     assert!(stage.shows("twin"));
@@ -276,41 +356,65 @@ fn r_shows_the_twin_and_hides_it_again() {
 fn a_changed_question_makes_the_curve_stale_until_its_answer_comes() {
     let mut stage = Stage::with_profile();
     let old = stage.latest(Lane::Profile).expect("a profile").0;
-    stage.harness.get_by_role_and_label(Role::TextInput, "Seed").focus();
+    stage
+        .harness
+        .get_by_role_and_label(Role::TextInput, "Seed")
+        .focus();
     stage.harness.run();
     stage.press_with(Modifiers::COMMAND, Key::A);
     stage.type_text("17");
     stage.press(Key::Enter);
     let (new, command) = stage.latest(Lane::Profile).expect("a profile");
-    let Command::Profile(recipes) = command else { panic!("a profile") };
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
     assert_eq!(recipes[0].seed, 17);
     assert!(stage.app().state.trained.stale && stage.app().state.trained.run.is_some());
     // The superseded request still speaks.
     let late = Arc::new(run(&recipes[0], decay));
-    stage.say(Event::ProfileUpdated { generation: old, index: 0, run: late });
+    stage.say(Event::ProfileUpdated {
+        generation: old,
+        index: 0,
+        run: late,
+    });
     assert!(stage.app().state.trained.stale);
     let fresh = Arc::new(run(&recipes[0], bump));
-    stage.say(Event::ProfileUpdated { generation: new, index: 0, run: fresh });
+    stage.say(Event::ProfileUpdated {
+        generation: new,
+        index: 0,
+        run: fresh,
+    });
     assert!(!stage.app().state.trained.stale);
 }
 
 #[test]
 fn the_controls_choose_encoder_and_readout() {
     let mut stage = Stage::with_profile();
-    stage.harness.get_by_role_and_label(Role::ComboBox, "Readout").click();
+    stage
+        .harness
+        .get_by_role_and_label(Role::ComboBox, "Readout")
+        .click();
     stage.harness.run();
     let stage_3 = &stage.app().state.spec().stages[3];
     let [c, h, w] = stage_3.shape;
     let name = format!("{} · {c} × {h} × {w}", stage_3.name);
     stage.click(&name);
     assert_eq!(stage.app().state.recipe.readout, Readout::Stage(3));
-    stage.harness.get_by_role_and_label(Role::ComboBox, "Encoder").click();
+    stage
+        .harness
+        .get_by_role_and_label(Role::ComboBox, "Encoder")
+        .click();
     stage.harness.run();
-    let node = stage.harness.get(By::new().role(Role::Button).label_contains("SqueezeNet"));
+    let node = stage
+        .harness
+        .get(By::new().role(Role::Button).label_contains("SqueezeNet"));
     node.click();
     stage.harness.run();
     let recipe = &stage.app().state.recipe;
-    assert_eq!((recipe.encoder.as_str(), &recipe.readout), ("squeezenet1_1", &Readout::Pooled));
+    assert_eq!(
+        (recipe.encoder.as_str(), &recipe.readout),
+        ("squeezenet1_1", &Readout::Pooled)
+    );
 }
 
 #[test]
@@ -319,14 +423,24 @@ fn the_papers_preset_tells_its_time_and_waits_for_the_start() {
     let before = stage.forget_sent();
     stage.harness.state_mut().state.choose_preset(Preset::Paper);
     stage.harness.run();
-    assert!(!stage.sent()[before..].iter().any(|c| matches!(c, Command::Profile(_))));
+    assert!(
+        !stage.sent()[before..]
+            .iter()
+            .any(|c| matches!(c, Command::Profile(_)))
+    );
     // 20 s for 2,403 forwards' worth; the paper asks for 34,816 forwards and 256 JVPs: 294 s.
-    let secs = stage.app().state.estimated_secs(Preset::Paper).expect("a time");
+    let secs = stage
+        .app()
+        .state
+        .estimated_secs(Preset::Paper)
+        .expect("a time");
     assert!((secs - 294.0).abs() < 1.0, "{secs}");
     assert!(stage.shows("about 4 min 54 s"));
     stage.click("Start");
     let (_, command) = stage.latest(Lane::Profile).expect("a profile");
-    let Command::Profile(recipes) = command else { panic!("a profile") };
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
     assert_eq!((recipes[0].pairs_max, recipes[0].jvps), (1024, 256));
 }
 
@@ -339,7 +453,10 @@ fn progress_is_told_in_words_and_cancel_keeps_what_is_shown() {
     stage.progress(Lane::Profile, "96 of 128 directions · ± 3 %", 0.7);
     assert!(stage.shows("96 of 128 directions · ± 3 % · 12 s left"));
     stage.click("Cancel");
-    assert!(matches!(stage.sent().last(), Some(Command::Cancel(Lane::Profile))));
+    assert!(matches!(
+        stage.sent().last(),
+        Some(Command::Cancel(Lane::Profile))
+    ));
     stage.fail(Lane::Profile, ErrorKind::Cancelled, "profile");
     // Stopped on request: no error, the curve stays.
     assert!(stage.app().state.messages.is_empty());
@@ -353,10 +470,16 @@ fn space_pauses_and_resumes() {
     let mut stage = Stage::new();
     stage.open_photo();
     stage.press(Key::Space);
-    assert!(matches!(stage.sent().last(), Some(Command::Pause(Lane::Profile))));
+    assert!(matches!(
+        stage.sent().last(),
+        Some(Command::Pause(Lane::Profile))
+    ));
     assert!(stage.shows_part("paused"));
     stage.click("Resume");
-    assert!(matches!(stage.sent().last(), Some(Command::Resume(Lane::Profile))));
+    assert!(matches!(
+        stage.sent().last(),
+        Some(Command::Resume(Lane::Profile))
+    ));
 }
 
 #[test]
@@ -374,21 +497,32 @@ fn an_idle_window_does_not_repaint() {
 fn the_curves_on_screen_are_exported() {
     let mut stage = Stage::with_profile();
     stage.press(Key::E);
-    stage.harness.get_by_role_and_label(Role::TextInput, "Folder").focus();
+    stage
+        .harness
+        .get_by_role_and_label(Role::TextInput, "Folder")
+        .focus();
     stage.harness.run();
     stage.press_with(Modifiers::COMMAND, Key::A);
     stage.type_text("/tmp/results");
     stage.click("PNG: the figure at 300 dpi");
     stage.click("Write files");
     let (generation, command) = stage.latest(Lane::Export).expect("an export");
-    let Command::Export(export) = command else { panic!("an export") };
+    let Command::Export(export) = command else {
+        panic!("an export")
+    };
     assert_eq!(export.folder, Path::new("/tmp/results"));
     assert_eq!(export.stem, "chelsea-efficientnet_lite0");
-    assert_eq!(export.formats, [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg]);
+    assert_eq!(
+        export.formats,
+        [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg]
+    );
     assert_eq!(export.runs.len(), 1);
     let files = vec!["/tmp/results/a.csv".into(), "/tmp/results/a.json".into()];
     stage.say(Event::Exported { generation, files });
-    stage.say(Event::Finished { generation, lane: Lane::Export });
+    stage.say(Event::Finished {
+        generation,
+        lane: Lane::Export,
+    });
     assert!(stage.shows("2 files written") && stage.shows("/tmp/results/a.csv"));
 }
 
@@ -397,7 +531,10 @@ fn the_copied_command_is_the_recipe() {
     let mut stage = Stage::with_profile();
     stage.harness.state_mut().state.set_seed(5);
     let context = stage.harness.ctx.clone();
-    stage.harness.state_mut().perform(UiCommand::CopyCommand, &context);
+    stage
+        .harness
+        .state_mut()
+        .perform(UiCommand::CopyCommand, &context);
     stage.harness.step();
     let commands = &stage.harness.output().platform_output.commands;
     let line = commands.iter().find_map(|command| match command {
@@ -427,17 +564,29 @@ fn every_failure_says_what_why_and_what_to_do_and_changes_nothing() {
         (Lane::Measure, ErrorKind::Numeric, "cannot measure r"),
         (Lane::Export, ErrorKind::Output, "cannot write “a.csv”"),
         (Lane::Device, ErrorKind::Device, "cannot use “llvmpipe”"),
-        (Lane::Profile, ErrorKind::Internal, "the job ended by a panic"),
+        (
+            Lane::Profile,
+            ErrorKind::Internal,
+            "the job ended by a panic",
+        ),
     ];
     for (lane, kind, what) in lanes {
         let mut stage = Stage::with_profile();
         match lane {
-            Lane::Image => stage.harness.state_mut().state.open(ImageSource::Path("cat.png".into())),
+            Lane::Image => stage
+                .harness
+                .state_mut()
+                .state
+                .open(ImageSource::Path("cat.png".into())),
             Lane::Profile => stage.harness.state_mut().state.set_seed(9),
             Lane::Measure => stage.harness.state_mut().state.set_eta(7.0),
             Lane::Export => {
                 let formats = vec![ExportFormat::Csv];
-                stage.harness.state_mut().state.export("/x".into(), "a".to_owned(), formats);
+                stage
+                    .harness
+                    .state_mut()
+                    .state
+                    .export("/x".into(), "a".to_owned(), formats);
             }
             Lane::Device => {
                 let choice = DeviceChoice::Adapter("llvmpipe".to_owned());
@@ -451,10 +600,19 @@ fn every_failure_says_what_why_and_what_to_do_and_changes_nothing() {
         assert!(stage.shows(&format!("{capital}.")), "{lane:?} {kind:?}");
         assert!(stage.shows("The reason it gave.") && stage.shows("Do this instead."));
         let state = &stage.app().state;
-        assert!(state.photo.as_ref().is_some_and(|photo| photo.name == "chelsea.png"));
+        assert!(
+            state
+                .photo
+                .as_ref()
+                .is_some_and(|photo| photo.name == "chelsea.png")
+        );
         assert!(state.trained.run.is_some());
         if lane == Lane::Device {
-            assert_eq!(state.device_choice, DeviceChoice::Cpu, "the device that still works");
+            assert_eq!(
+                state.device_choice,
+                DeviceChoice::Cpu,
+                "the device that still works"
+            );
         }
         stage.click("Dismiss");
         assert!(!stage.shows("The reason it gave."));
@@ -477,8 +635,17 @@ fn a_worker_that_has_ended_is_told() {
 fn settings_that_cannot_be_saved_are_told_once() {
     let mut stage = Stage::with_profile();
     for _ in 0..2 {
-        let error = Error::new(ErrorKind::Output, "cannot save the settings", "read-only", "Go on");
-        stage.desk.borrow_mut().answers.push_back(Answer::SettingsLost(error));
+        let error = Error::new(
+            ErrorKind::Output,
+            "cannot save the settings",
+            "read-only",
+            "Go on",
+        );
+        stage
+            .desk
+            .borrow_mut()
+            .answers
+            .push_back(Answer::SettingsLost(error));
         stage.harness.run();
     }
     assert_eq!(stage.app().state.messages.len(), 1);
@@ -490,22 +657,33 @@ fn a_device_that_disagrees_with_the_cpu_is_warned_of_and_can_be_left() {
     let mut stage = Stage::new();
     stage.open_photo();
     let (generation, command) = stage.latest(Lane::Profile).expect("a profile");
-    let Command::Profile(recipes) = command else { panic!("a profile") };
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
     let check = |difference| {
-        Some(SelfCheck { largest_relative_difference: difference, bound: 1e-3 })
+        Some(SelfCheck {
+            largest_relative_difference: difference,
+            bound: 1e-3,
+        })
     };
     stage.say(encoder_ready(generation, 0, &recipes[0], check(2e-5)));
     assert!(!stage.shows_part("not to be trusted"));
     stage.say(encoder_ready(generation, 0, &recipes[0], check(0.2)));
     assert!(stage.shows_part("not to be trusted"));
     stage.click("Use cpu");
-    assert!(matches!(stage.sent().last(), Some(Command::UseDevice(DeviceChoice::Cpu))));
+    assert!(matches!(
+        stage.sent().last(),
+        Some(Command::UseDevice(DeviceChoice::Cpu))
+    ));
 }
 
 #[test]
 fn software_adapters_are_named_as_such() {
     let mut stage = Stage::with_profile();
-    stage.harness.get_by_role_and_label(Role::ComboBox, "Device").click();
+    stage
+        .harness
+        .get_by_role_and_label(Role::ComboBox, "Device")
+        .click();
     stage.harness.run();
     stage.click("llvmpipe · vulkan, software");
     let choice = DeviceChoice::Adapter("llvmpipe".to_owned());
@@ -568,10 +746,15 @@ fn every_explanation_can_be_opened() {
 #[test]
 fn the_narrowest_window_still_shows_every_control() {
     let mut stage = Stage::with_profile();
-    stage.harness.set_size(eframe::egui::Vec2::new(960.0, 640.0));
+    stage
+        .harness
+        .set_size(eframe::egui::Vec2::new(1024.0, 640.0));
     stage.harness.run();
     for name in [ETA, "η, typed", "Cancel", "Split", "log η"] {
         let rect = stage.harness.get_by_label(name).rect();
-        assert!(rect.right() <= 960.0 && rect.bottom() <= 640.0, "{name}: {rect:?}");
+        assert!(
+            rect.right() <= 1024.0 && rect.bottom() <= 640.0,
+            "{name}: {rect:?}"
+        );
     }
 }

@@ -29,7 +29,10 @@ struct Mark {
 impl Axis {
     /// An axis of this scale.
     pub fn new(scale: AxisScale) -> Self {
-        Self { scale, known: RefCell::new(None) }
+        Self {
+            scale,
+            known: RefCell::new(None),
+        }
     }
 
     /// The place of a value; `None` where it has none: a value that is not finite, or not positive
@@ -55,13 +58,35 @@ impl Axis {
     pub fn grid(&self, input: GridInput) -> Vec<GridMark> {
         let (low, high) = input.bounds;
         self.with_marks([low, high], |marks| {
-            marks.iter().map(|m| GridMark { value: m.place, step_size: m.step }).collect()
+            marks
+                .iter()
+                .map(|m| GridMark {
+                    value: m.place,
+                    step_size: m.step,
+                })
+                .collect()
+        })
+    }
+
+    /// The grid marks between two places that carry a label.
+    pub fn labelled_grid(&self, input: GridInput) -> Vec<GridMark> {
+        let (low, high) = input.bounds;
+        self.with_marks([low, high], |marks| {
+            let labelled = marks.iter().filter(|mark| mark.tick.label.is_some());
+            labelled
+                .map(|m| GridMark {
+                    value: m.place,
+                    step_size: m.step,
+                })
+                .collect()
         })
     }
 
     /// What is written at a mark; empty for most small ones.
     pub fn label(&self, mark: GridMark, range: &RangeInclusive<f64>) -> String {
-        self.labelled_value(mark, range).map(|(_, label)| label).unwrap_or_default()
+        self.labelled_value(mark, range)
+            .map(|(_, label)| label)
+            .unwrap_or_default()
     }
 
     /// Value and label of a mark that carries one.
@@ -93,16 +118,21 @@ impl Axis {
         };
         let mut marks: Vec<Mark> = ticks
             .into_iter()
-            .filter_map(|tick| Some(Mark { place: self.place(tick.value)?, step: 0.0, tick }))
+            .filter_map(|tick| {
+                Some(Mark {
+                    place: self.place(tick.value)?,
+                    step: 0.0,
+                    tick,
+                })
+            })
             .collect();
         let width = (high - low).abs();
         let steps: Vec<f64> = marks
             .iter()
             .enumerate()
             .map(|(i, mark)| {
-                let is_kin = |other: &&Mark| {
-                    mark.tick.label.is_none() || other.tick.label.is_some()
-                };
+                let is_kin =
+                    |other: &&Mark| mark.tick.label.is_none() || other.tick.label.is_some();
                 let before = marks[..i].iter().rev().find(is_kin);
                 let after = marks[i + 1..].iter().find(is_kin);
                 [before, after]
@@ -141,12 +171,22 @@ mod tests {
     fn decades_carry_the_labels_and_the_widest_steps() {
         let axis = Axis::new(AxisScale::Log);
         let range = (-2.0, 2.0);
-        let marks = axis.grid(GridInput { bounds: range, base_step_size: 0.0 });
+        let marks = axis.grid(GridInput {
+            bounds: range,
+            base_step_size: 0.0,
+        });
         let label = |mark: &GridMark| axis.label(*mark, &(range.0..=range.1));
-        let labelled: Vec<_> = marks.iter().filter(|mark| !label(mark).is_empty()).collect();
+        let labelled: Vec<_> = marks
+            .iter()
+            .filter(|mark| !label(mark).is_empty())
+            .collect();
         let labels: Vec<_> = labelled.iter().map(|mark| label(mark)).collect();
         assert_eq!(labels, ["0.01", "0.1", "1", "10", "100"]);
-        assert!(labelled.iter().all(|mark| (mark.step_size - 1.0).abs() < 1e-9));
+        assert!(
+            labelled
+                .iter()
+                .all(|mark| (mark.step_size - 1.0).abs() < 1e-9)
+        );
         assert!(marks.len() > labelled.len());
     }
 }

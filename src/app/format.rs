@@ -24,7 +24,9 @@ pub fn significant(value: f64, digits: usize) -> String {
 
 /// Power of ten of the leading digit once `value` is rounded to `digits` significant digits.
 fn exponent(value: f64, digits: usize) -> i32 {
-    let rounded: f64 = format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.*e}", digits.saturating_sub(1))
+        .parse()
+        .unwrap_or(value);
     rounded.abs().log10().floor() as i32
 }
 
@@ -64,7 +66,12 @@ pub fn megabytes(bytes: usize) -> String {
 
 /// A typed magnitude: a positive finite number; a decimal comma is taken for a point.
 pub fn parse_positive(text: &str) -> Option<f64> {
-    let value: f64 = text.trim().replace(',', ".").replace('−', "-").parse().ok()?;
+    let value: f64 = text
+        .trim()
+        .replace(',', ".")
+        .replace('−', "-")
+        .parse()
+        .ok()?;
     (value.is_finite() && value > 0.0).then_some(value)
 }
 

@@ -86,19 +86,26 @@ impl SystemDesktop {
     /// A desktop that wakes `context` and keeps the settings in `settings_path`, if that is given.
     pub fn new(context: Context, settings_path: Option<PathBuf>) -> Self {
         let (sender, answers) = channel();
-        Self { context, settings_path, sender, answers }
+        Self {
+            context,
+            settings_path,
+            sender,
+            answers,
+        }
     }
 
     /// Runs `job` on a thread of its own and hands on its answer.
     fn run(&self, name: &str, job: impl FnOnce() -> Option<Answer> + Send + 'static) {
         let (sender, context) = (self.sender.clone(), self.context.clone());
-        let spawned = std::thread::Builder::new().name(format!("etascope-{name}")).spawn(move || {
-            if let Some(answer) = job() {
-                // The window may have been closed meanwhile.
-                let _ = sender.send(answer);
-                context.request_repaint();
-            }
-        });
+        let spawned = std::thread::Builder::new()
+            .name(format!("etascope-{name}"))
+            .spawn(move || {
+                if let Some(answer) = job() {
+                    // The window may have been closed meanwhile.
+                    let _ = sender.send(answer);
+                    context.request_repaint();
+                }
+            });
         if let Err(error) = spawned {
             log::error!("cannot start a thread for “{name}”: {error}");
         }
@@ -137,14 +144,20 @@ impl Desktop for SystemDesktop {
     }
 
     fn save_settings(&mut self, settings: &Settings) {
-        let Some(path) = self.settings_path.clone() else { return };
+        let Some(path) = self.settings_path.clone() else {
+            return;
+        };
         let settings = settings.clone();
-        self.run("settings", move || settings.save(&path).err().map(Answer::SettingsLost));
+        self.run("settings", move || {
+            settings.save(&path).err().map(Answer::SettingsLost)
+        });
     }
 
     fn save_screenshot(&mut self, image: std::sync::Arc<ColorImage>, path: &Path) {
         let path = path.to_owned();
-        self.run("screenshot", move || Some(Answer::Screenshot(write_png(&image, &path))));
+        self.run("screenshot", move || {
+            Some(Answer::Screenshot(write_png(&image, &path)))
+        });
     }
 
     fn poll(&mut self) -> Option<Answer> {
@@ -154,15 +167,25 @@ impl Desktop for SystemDesktop {
 
 fn write_png(image: &ColorImage, path: &Path) -> Result<PathBuf> {
     let [width, height] = image.size;
-    let rgb: Vec<u8> = image.pixels.iter().flat_map(|p| [p.r(), p.g(), p.b()]).collect();
-    image::save_buffer(path, &rgb, width as u32, height as u32, image::ExtendedColorType::Rgb8)
-        .map(|()| path.to_owned())
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Output,
-                format!("cannot write “{}”", path.display()),
-                error,
-                "Choose a folder that can be written and a name that ends in .png",
-            )
-        })
+    let rgb: Vec<u8> = image
+        .pixels
+        .iter()
+        .flat_map(|p| [p.r(), p.g(), p.b()])
+        .collect();
+    image::save_buffer(
+        path,
+        &rgb,
+        width as u32,
+        height as u32,
+        image::ExtendedColorType::Rgb8,
+    )
+    .map(|()| path.to_owned())
+    .map_err(|error| {
+        Error::new(
+            ErrorKind::Output,
+            format!("cannot write “{}”", path.display()),
+            error,
+            "Choose a folder that can be written and a name that ends in .png",
+        )
+    })
 }

@@ -38,7 +38,9 @@ use crate::images::{Background, bundled};
 use crate::render::PreviewPipeline;
 use crate::worker::{ImageSource, Worker};
 use crate::{Error, ErrorKind, Result};
-use panels::{cards, controls, eta, image as image_panel, menu, message, response, status, welcome};
+use panels::{
+    cards, controls, eta, image as image_panel, menu, message, response, status, welcome,
+};
 use state::{Content, Place};
 use theme::{CONTROLS_WIDTH, GAP, Palette};
 use view::{Card, DialogState};
@@ -46,9 +48,9 @@ use view::{Card, DialogState};
 /// Size of the window at the first start, in points.
 const FIRST_SIZE: [f32; 2] = [1280.0, 800.0];
 /// Smallest size at which every control can be reached.
-const LEAST_SIZE: [f32; 2] = [960.0, 640.0];
+const LEAST_SIZE: [f32; 2] = [1024.0, 640.0];
 /// Share of the window's width that the photograph takes at the first start.
-const IMAGE_SHARE: f32 = 0.27;
+const IMAGE_SHARE: f32 = 0.28;
 
 /// How the window starts.
 #[derive(Clone, Debug, Default)]
@@ -83,10 +85,15 @@ pub struct Screenshot {
 /// [`ErrorKind::Request`] where the window cannot be opened, for example without a display;
 /// [`ErrorKind::Output`] where a screenshot was asked for and could not be written.
 pub fn run(options: Options) -> Result<()> {
-    let settings_path =
-        if options.screenshot.is_some() { None } else { Settings::default_path() };
-    let mut settings =
-        settings_path.as_deref().map(Settings::load).unwrap_or_default();
+    let settings_path = if options.screenshot.is_some() {
+        None
+    } else {
+        Settings::default_path()
+    };
+    let mut settings = settings_path
+        .as_deref()
+        .map(Settings::load)
+        .unwrap_or_default();
     let mut size = FIRST_SIZE;
     if let Some(shot) = &options.screenshot {
         size = shot.size;
@@ -103,7 +110,9 @@ pub fn run(options: Options) -> Result<()> {
         viewport,
         renderer: eframe::Renderer::Wgpu,
         persist_window: options.screenshot.is_none(),
-        persistence_path: settings_path.as_deref().map(|path| path.with_file_name("window.ron")),
+        persistence_path: settings_path
+            .as_deref()
+            .map(|path| path.with_file_name("window.ron")),
         ..Default::default()
     };
     let outcome: Arc<std::sync::Mutex<Result<()>>> = Arc::new(std::sync::Mutex::new(Ok(())));
@@ -141,7 +150,10 @@ fn create(
         render.renderer.write().callback_resources.insert(pipeline);
     }
     let egui_context = context.egui_ctx.clone();
-    let choice = options.device.clone().unwrap_or_else(|| settings.device.clone());
+    let choice = options
+        .device
+        .clone()
+        .unwrap_or_else(|| settings.device.clone());
     let waker = egui_context.clone();
     let worker = Worker::spawn(choice, move || waker.request_repaint())?;
     let desktop = SystemDesktop::new(egui_context.clone(), settings_path);
@@ -207,10 +219,14 @@ impl EtascopeApp {
         context.set_zoom_factor(settings.zoom);
         let encoder = options.encoder.as_deref().unwrap_or_default();
         let device = options.device.unwrap_or_else(|| settings.device.clone());
-        let state =
-            State::new(catalogue, encoder, device, settings.twin).ok_or_else(|| {
-                Error::new(ErrorKind::Internal, "cannot open the window", "no encoder is known", "")
-            })?;
+        let state = State::new(catalogue, encoder, device, settings.twin).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                "cannot open the window",
+                "no encoder is known",
+                "",
+            )
+        })?;
         let mut app = Self {
             state,
             view: View::new(settings.export_folder.clone()),
@@ -275,11 +291,14 @@ impl EtascopeApp {
             Answer::SettingsLost(error) => {
                 log::warn!("{error}");
                 // Once is enough: the reason will not go away by itself.
-                let is_known = self.state.messages.iter().any(|message| {
-                    message.content == Content::Failure(error.clone())
-                });
+                let is_known = self
+                    .state
+                    .messages
+                    .iter()
+                    .any(|message| message.content == Content::Failure(error.clone()));
                 if !is_known {
-                    self.state.tell(Place::Controls, "save settings", Content::Failure(error));
+                    self.state
+                        .tell(Place::Controls, "save settings", Content::Failure(error));
                 }
             }
             Answer::Screenshot(result) => {
@@ -317,7 +336,11 @@ impl EtascopeApp {
     fn take_input(&mut self, ui: &Ui) {
         let context = ui.ctx();
         let dropped = ui.input(|input| {
-            input.raw.dropped_files.first().map(|file| file.path().to_owned())
+            input
+                .raw
+                .dropped_files
+                .first()
+                .map(|file| file.path().to_owned())
         });
         if let Some(path) = dropped {
             self.open(ImageSource::Path(path));
@@ -326,7 +349,10 @@ impl EtascopeApp {
         for command in UiCommand::pressed(context) {
             self.perform(command, context);
         }
-        let scene = Scene { state: &self.state, settings: &self.settings };
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
         if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
             self.state.set_eta(eta);
         }
@@ -397,7 +423,12 @@ impl EtascopeApp {
 
     /// Escape: the topmost thing first.
     fn close_or_cancel(&mut self) {
-        let newest = self.state.messages.iter().rev().find(|message| !message.dismissed);
+        let newest = self
+            .state
+            .messages
+            .iter()
+            .rev()
+            .find(|message| !message.dismissed);
         if self.view.card.take().is_some() {
             self.view.dialog = DialogState::Hidden;
         } else if let Some(id) = newest.map(|message| message.id) {
@@ -410,7 +441,9 @@ impl EtascopeApp {
     }
 
     fn copy_command(&mut self, context: &egui::Context) {
-        let Some(source) = &self.state.source else { return };
+        let Some(source) = &self.state.source else {
+            return;
+        };
         let line = crate::cli::command_line(
             source,
             &self.state.recipe,
@@ -445,7 +478,11 @@ impl EtascopeApp {
                 Intent::Start => self.state.start(),
                 Intent::Dither(on) => self.state.set_dither(on),
                 Intent::Device(choice) => self.state.choose_device(choice),
-                Intent::Export { folder, stem, formats } => {
+                Intent::Export {
+                    folder,
+                    stem,
+                    formats,
+                } => {
                     self.settings.export_folder = Some(folder.clone());
                     self.view.card = None;
                     self.state.export(folder, stem, formats);
@@ -481,7 +518,10 @@ impl EtascopeApp {
         draw: impl FnOnce(&mut Ui, &Scene<'_>, &mut View, &mut Vec<Intent>),
     ) {
         let mut intents = Vec::new();
-        let scene = Scene { state: &self.state, settings: &self.settings };
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
         draw(ui, &scene, &mut self.view, &mut intents);
         let context = ui.ctx().clone();
         self.carry_out(intents, &context);
@@ -494,37 +534,68 @@ impl EtascopeApp {
         let side = GAP as i8;
 
         Panel::top("menu")
-            .frame(bare(Margin { left: side, right: side, top: 4, bottom: 4 }))
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 4,
+                bottom: 4,
+            }))
             .show_separator_line(false)
-            .show(ui, |ui| self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked)));
+            .show(ui, |ui| {
+                self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked))
+            });
         Panel::bottom("status")
-            .frame(bare(Margin { left: side + 4, right: side + 4, top: 2, bottom: 4 }))
+            .frame(bare(Margin {
+                left: side + 4,
+                right: side + 4,
+                top: 2,
+                bottom: 4,
+            }))
             .show_separator_line(false)
             .show(ui, |ui| {
                 let memory = memory_stats::memory_stats().map(|stats| stats.physical_mem);
-                self.part(ui, |ui, scene, _, asked| status::status_ui(ui, scene, memory, asked));
+                self.part(ui, |ui, scene, _, asked| {
+                    status::status_ui(ui, scene, memory, asked)
+                });
             });
         Panel::bottom("eta")
-            .frame(bare(Margin { left: side, right: side, top: 0, bottom: 4 }))
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 0,
+                bottom: 4,
+            }))
             .show_separator_line(false)
             .show(ui, |ui| {
-                theme::card(palette).inner_margin(Margin::symmetric(12, 6)).show(ui, |ui| {
-                    self.part(ui, eta::eta_ui);
-                });
+                theme::card(palette)
+                    .inner_margin(Margin::symmetric(12, 6))
+                    .show(ui, |ui| {
+                        self.part(ui, eta::eta_ui);
+                    });
             });
         let mut places = Vec::new();
         let left = Panel::left("image")
-            .frame(bare(Margin { left: side, right: 0, top: 0, bottom: side }))
+            .frame(bare(Margin {
+                left: side,
+                right: 0,
+                top: 0,
+                bottom: side,
+            }))
             .show_separator_line(false)
             .resizable(true)
             .default_size((width * IMAGE_SHARE).clamp(280.0, 560.0))
-            .size_range(240.0..=720.0)
+            .size_range(280.0..=720.0)
             .show(ui, |ui| {
                 in_card(ui, palette, |ui| self.part(ui, image_panel::image_ui));
             });
         places.push((Place::Image, left.response.rect));
         let right = Panel::right("controls")
-            .frame(bare(Margin { left: 0, right: side, top: 0, bottom: side }))
+            .frame(bare(Margin {
+                left: 0,
+                right: side,
+                top: 0,
+                bottom: side,
+            }))
             .show_separator_line(false)
             .resizable(false)
             .exact_size(CONTROLS_WIDTH + 2.0 * 12.0 + GAP)
@@ -533,7 +604,12 @@ impl EtascopeApp {
             });
         places.push((Place::Controls, right.response.rect));
         let centre = CentralPanel::no_frame()
-            .frame(bare(Margin { left: side, right: side, top: 0, bottom: side }))
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 0,
+                bottom: side,
+            }))
             .show(ui, |ui| {
                 in_card(ui, palette, |ui| self.part(ui, response::response_ui));
             });
@@ -559,8 +635,14 @@ impl EtascopeApp {
 
     /// Takes the picture once all is computed, has it written, and leaves.
     fn shoot(&mut self, context: &egui::Context) {
-        let Some(shooting) = &mut self.screenshot else { return };
-        let failed = self.state.messages.iter().any(|m| matches!(m.content, Content::Failure(_)));
+        let Some(shooting) = &mut self.screenshot else {
+            return;
+        };
+        let failed = self
+            .state
+            .messages
+            .iter()
+            .any(|m| matches!(m.content, Content::Failure(_)));
         match shooting.phase {
             ShootingPhase::Computing if self.state.is_settled() || failed => {
                 shooting.phase = ShootingPhase::Asked;
@@ -575,7 +657,11 @@ impl EtascopeApp {
                 context.request_repaint();
             }
             ShootingPhase::Asked => {
-                let image = shooting.taken.lock().ok().and_then(|mut taken| taken.take());
+                let image = shooting
+                    .taken
+                    .lock()
+                    .ok()
+                    .and_then(|mut taken| taken.take());
                 if let Some(image) = image {
                     shooting.phase = ShootingPhase::Writing;
                     self.desktop.save_screenshot(image, &shooting.path);
@@ -621,7 +707,10 @@ fn in_card(ui: &mut Ui, palette: Palette, contents: impl FnOnce(&mut Ui)) {
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library keys its hash maps at random.
-    std::collections::hash_map::RandomState::new().build_hasher().finish() % 1_000_000
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        % 1_000_000
 }
 
 fn toggled(scale: AxisScale) -> AxisScale {
@@ -634,8 +723,16 @@ fn toggled(scale: AxisScale) -> AxisScale {
 /// Pasted pixels as a photograph.
 fn pixels(image: &ColorImage) -> ImageSource {
     let [width, height] = image.size;
-    let rgba: Vec<u8> = image.pixels.iter().flat_map(|p| p.to_srgba_unmultiplied()).collect();
-    ImageSource::Rgba { width, height, rgba: rgba.into() }
+    let rgba: Vec<u8> = image
+        .pixels
+        .iter()
+        .flat_map(egui::Color32::to_srgba_unmultiplied)
+        .collect();
+    ImageSource::Rgba {
+        width,
+        height,
+        rgba: rgba.into(),
+    }
 }
 
 /// Over the window while a file hovers above it.
@@ -646,7 +743,13 @@ fn drop_hint(ui: &Ui, palette: Palette) {
     painter.rect_filled(rect, 0.0, palette.ground.gamma_multiply(0.8));
     let font = theme::bold_font(theme::LARGE);
     let text = "Drop to open this photograph";
-    painter.text(rect.center(), egui::Align2::CENTER_CENTER, text, font, palette.text);
+    painter.text(
+        rect.center(),
+        egui::Align2::CENTER_CENTER,
+        text,
+        font,
+        palette.text,
+    );
     painter.rect_stroke(
         rect.shrink(16.0),
         8.0,

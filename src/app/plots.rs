@@ -14,7 +14,7 @@ use super::format;
 use super::intent::Scene;
 use super::settings::AxisScale;
 use super::state::{Curve, ValueAtEta};
-use super::theme::{self, Palette, SMALL};
+use super::theme::{Palette, SMALL};
 use crate::geometry::{Profile, ScaleEstimate};
 use crate::recipe::{WeightsKind, grey_rms};
 
@@ -26,6 +26,8 @@ const LABEL_WIDTH: f32 = 68.0;
 const LABEL_HEIGHT: f32 = 18.0;
 /// Opacity of stale curves.
 const STALE: f32 = 0.35;
+/// Length of a line in a legend.
+const LINE_SAMPLE: f32 = 24.0;
 /// Name of the group of plots that share the η axis.
 const LINK: &str = "eta axis";
 
@@ -64,7 +66,11 @@ impl Drawn<'_> {
     }
 
     fn faded(&self, colour: Color32) -> Color32 {
-        if self.curve.stale { colour.gamma_multiply(STALE) } else { colour }
+        if self.curve.stale {
+            colour.gamma_multiply(STALE)
+        } else {
+            colour
+        }
     }
 }
 
@@ -83,7 +89,13 @@ fn drawn<'a>(scene: &Scene<'a>, palette: Palette) -> Vec<Drawn<'a>> {
         .curves()
         .filter_map(|(weights, curve)| {
             let profile = curve.profile()?;
-            Some(Drawn { name: curve_name(weights).to_owned(), profile, curve, colour, weights })
+            Some(Drawn {
+                name: curve_name(weights).to_owned(),
+                profile,
+                curve,
+                colour,
+                weights,
+            })
         })
         .collect();
     // The trained curve lies on top.
@@ -116,7 +128,10 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
     let curves = drawn(scene, palette);
     let eta = scene.state.eta_l2;
     let [y_low, y_high] = r_range(&curves, scene.settings.y_scale);
-    let bounds_y = [y.place(y_low).unwrap_or(0.0), y.place(y_high).unwrap_or(1.0)];
+    let bounds_y = [
+        y.place(y_low).unwrap_or(0.0),
+        y.place(y_high).unwrap_or(1.0),
+    ];
     let input_len = scene.state.input_len();
     let hints = x_hints(&x, Some(input_len), palette);
 
@@ -134,7 +149,15 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
                 draw_band(plot, curve, &x, &y);
             }
             for curve in &curves {
-                draw_line(plot, curve, &x, &y, |scale| scale.r, curve.colour, curve.style());
+                draw_line(
+                    plot,
+                    curve,
+                    &x,
+                    &y,
+                    |scale| scale.r,
+                    curve.colour,
+                    curve.style(),
+                );
                 draw_points(plot, curve, &x, &y);
             }
             draw_marker(plot, &x, eta, palette);
@@ -152,8 +175,13 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
         let at = response.transform.position_from_point_x(place);
         marker_readout(ui, scene, frame, at, palette);
     }
-    name_plot(&response.response, "Response r against η", &curves, |s| s.r);
-    PlotPlace { id: response.response.id, transform: response.transform }
+    name_plot(&response.response, "Response r against η", &curves, |s| {
+        s.r
+    });
+    PlotPlace {
+        id: response.response.id,
+        transform: response.transform,
+    }
 }
 
 /// The plot of measured displacement and linear prediction against η.
@@ -163,7 +191,10 @@ pub fn displacement_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool
     let y = Axis::new(AxisScale::Log);
     let curves = drawn(scene, palette);
     let [y_low, y_high] = displacement_range(&curves);
-    let bounds_y = [y.place(y_low).unwrap_or(-1.0), y.place(y_high).unwrap_or(1.0)];
+    let bounds_y = [
+        y.place(y_low).unwrap_or(-1.0),
+        y.place(y_high).unwrap_or(1.0),
+    ];
     let hints = x_hints(&x, None, palette);
 
     let response = base_plot("displacement", scene, &x, &y, size, palette)
@@ -176,18 +207,40 @@ pub fn displacement_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool
             }
             for curve in &curves {
                 let prediction = |scale: &ScaleEstimate| scale.prediction_sq;
-                draw_line(plot, curve, &x, &y, prediction, palette.prediction, curve.style());
+                draw_line(
+                    plot,
+                    curve,
+                    &x,
+                    &y,
+                    prediction,
+                    palette.prediction,
+                    curve.style(),
+                );
                 let displacement = |scale: &ScaleEstimate| scale.displacement_sq;
-                draw_line(plot, curve, &x, &y, displacement, curve.colour, curve.style());
+                draw_line(
+                    plot,
+                    curve,
+                    &x,
+                    &y,
+                    displacement,
+                    curve.colour,
+                    curve.style(),
+                );
             }
             draw_marker(plot, &x, scene.state.eta_l2, palette);
         });
     let frame = *response.transform.frame();
     label_rows(ui, frame, &["η (L2)"], palette);
-    name_plot(&response.response, "Displacement and prediction against η", &curves, |s| {
-        s.displacement_sq
-    });
-    PlotPlace { id: response.response.id, transform: response.transform }
+    name_plot(
+        &response.response,
+        "Displacement and prediction against η",
+        &curves,
+        |s| s.displacement_sq,
+    );
+    PlotPlace {
+        id: response.response.id,
+        transform: response.transform,
+    }
 }
 
 fn base_plot<'a>(
@@ -222,8 +275,9 @@ fn base_plot<'a>(
         .allow_axis_zoom_drag(false)
         .default_x_bounds(left, right)
         .x_grid_spacer(|input| x.grid(input))
-        .y_grid_spacer(|input| y.grid(input))
-        .grid_spacing(6.0..=16.0)
+        .y_grid_spacer(|input| y.labelled_grid(input))
+        .grid_spacing(6.0..=40.0)
+        .grid_fade(0.8)
         .grid_color(palette.grid)
         .custom_y_axes(vec![y_hints])
         .show_crosshair(false)
@@ -264,13 +318,13 @@ fn r_range(curves: &[Drawn<'_>], scale: AxisScale) -> [f64; 2] {
     };
     let top = values().fold(1.4, f64::max) * 1.08;
     match scale {
-        AxisScale::Linear => [0.0, coarse_above(top)],
+        // A little below 0, so that its label has room above those of the η axis.
+        AxisScale::Linear => [-0.03 * coarse_above(top), coarse_above(top)],
         AxisScale::Log => {
             let bottom = values().filter(|r| *r > 0.0).fold(0.5, f64::min);
             // Thirds of a decade.
-            let step = |value: f64, round: fn(f64) -> f64| {
-                10f64.powf(round(value.log10() * 3.0) / 3.0)
-            };
+            let step =
+                |value: f64, round: fn(f64) -> f64| 10f64.powf(round(value.log10() * 3.0) / 3.0);
             [step(bottom * 0.9, f64::floor), step(top, f64::ceil)]
         }
     }
@@ -279,7 +333,11 @@ fn r_range(curves: &[Drawn<'_>], scale: AxisScale) -> [f64; 2] {
 fn coarse_above(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let steps = [1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-    steps.iter().map(|step| step * decade).find(|top| *top >= value).unwrap_or(10.0 * decade)
+    steps
+        .iter()
+        .map(|step| step * decade)
+        .find(|top| *top >= value)
+        .unwrap_or(10.0 * decade)
 }
 
 fn displacement_range(curves: &[Drawn<'_>]) -> [f64; 2] {
@@ -292,20 +350,33 @@ fn displacement_range(curves: &[Drawn<'_>]) -> [f64; 2] {
     };
     let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
     if low > high {
-        return [1e-4, 1e4];
+        return [10f64.powf(-4.33), 1e4];
     }
-    [10f64.powf(low.log10().floor()), 10f64.powf(high.log10().ceil())]
+    // A third of a decade below the last label, so that it has room above those of the η axis.
+    [
+        10f64.powf(low.log10().floor() - 0.33),
+        10f64.powf(high.log10().ceil()),
+    ]
 }
 
 fn reference_line(plot: &mut PlotUi<'_>, y: &Axis, palette: Palette) {
     if let Some(place) = y.place(1.0) {
-        plot.hline(HLine::new("linear prediction", place).color(palette.reference).width(1.0));
+        plot.hline(
+            HLine::new("linear prediction", place)
+                .color(palette.reference)
+                .width(1.0),
+        );
     }
 }
 
 fn draw_marker(plot: &mut PlotUi<'_>, x: &Axis, eta: f64, palette: Palette) {
     if let Some(place) = x.place(eta) {
-        plot.vline(VLine::new("η", place).color(palette.marker).width(1.5).allow_hover(false));
+        plot.vline(
+            VLine::new("η", place)
+                .color(palette.marker)
+                .width(1.5)
+                .allow_hover(false),
+        );
     }
 }
 
@@ -339,7 +410,10 @@ fn draw_band(plot: &mut PlotUi<'_>, curve: &Drawn<'_>, x: &Axis, y: &Axis) {
     let mut parts: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new()];
     for edge in edges {
         match edge {
-            Some(edge) => parts.last_mut().into_iter().for_each(|part| part.push(edge)),
+            Some(edge) => parts
+                .last_mut()
+                .into_iter()
+                .for_each(|part| part.push(edge)),
             None => parts.push(Vec::new()),
         }
     }
@@ -404,8 +478,12 @@ fn draw_measured(
     eta: f64,
     palette: Palette,
 ) {
-    let ValueAtEta::Measured(estimate) = curve.curve.value_at(eta) else { return };
-    let (Some(at), Some(r)) = (x.place(estimate.eta_l2), y.place(estimate.r)) else { return };
+    let ValueAtEta::Measured(estimate) = curve.curve.value_at(eta) else {
+        return;
+    };
+    let (Some(at), Some(r)) = (x.place(estimate.eta_l2), y.place(estimate.r)) else {
+        return;
+    };
     let ends = [estimate.r - estimate.r_se, estimate.r + estimate.r_se].map(|end| y.place(end));
     if let [Some(low), Some(high)] = ends {
         plot.line(
@@ -444,11 +522,19 @@ fn hover_text(
     x: &Axis,
     quantity: Quantity,
 ) -> Option<String> {
-    let HoverPosition::NearDataPoint { plot_name, position, .. } = hover else { return None };
+    let HoverPosition::NearDataPoint {
+        plot_name,
+        position,
+        ..
+    } = hover
+    else {
+        return None;
+    };
     let curve = curves.iter().find(|curve| curve.name == *plot_name)?;
     let scale = curve.profile.scales.iter().min_by(|a, b| {
         let distance = |s: &ScaleEstimate| {
-            x.place(s.eta_l2).map_or(f64::INFINITY, |place| (place - position.x).abs())
+            x.place(s.eta_l2)
+                .map_or(f64::INFINITY, |place| (place - position.x).abs())
         };
         distance(a).total_cmp(&distance(b))
     })?;
@@ -479,18 +565,29 @@ fn hover_text(
 /// Units of the rows of tick labels, in the corner left of them.
 fn label_rows(ui: &Ui, frame: Rect, names: &[&str], palette: Palette) {
     for (row, name) in names.iter().enumerate() {
-        let at = Pos2::new(frame.left() - 8.0, frame.bottom() + 2.0 + row as f32 * LABEL_HEIGHT);
+        let at = Pos2::new(
+            frame.left() - 8.0,
+            frame.bottom() + 2.0 + row as f32 * LABEL_HEIGHT,
+        );
         let font = FontId::proportional(SMALL);
-        ui.painter().text(at, Align2::RIGHT_TOP, name, font, palette.weak);
+        ui.painter()
+            .text(at, Align2::RIGHT_TOP, name, font, palette.weak);
     }
 }
 
 fn reference_label(ui: &Ui, frame: Rect, y: f32, palette: Palette) {
     if frame.y_range().contains(y) {
         let painter = ui.painter().with_clip_rect(frame);
-        let at = Pos2::new(frame.right() - 6.0, y - 2.0);
+        // Below the plateau, where curves that begin at r = 1 leave room.
+        let at = Pos2::new(frame.left() + 8.0, y + 8.0);
         let font = FontId::proportional(SMALL);
-        painter.text(at, Align2::RIGHT_BOTTOM, "linear prediction", font, palette.reference);
+        painter.text(
+            at,
+            Align2::LEFT_TOP,
+            "linear prediction",
+            font,
+            palette.reference,
+        );
     }
 }
 
@@ -508,12 +605,14 @@ fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, palette: Pale
     for (weights, curve) in scene.state.curves() {
         let name = curve_name(weights);
         let (text, colour) = match curve.value_at(scene.state.eta_l2) {
-            ValueAtEta::Measured(e) => {
-                (format!("{name}  r = {}", format::with_error(e.r, e.r_se)), palette.text)
-            }
-            ValueAtEta::Interpolated(r) => {
-                (format!("{name}  r ≈ {}", format::significant(r, 3)), palette.weak)
-            }
+            ValueAtEta::Measured(e) => (
+                format!("{name}  r = {}", format::with_error(e.r, e.r_se)),
+                palette.text,
+            ),
+            ValueAtEta::Interpolated(r) => (
+                format!("{name}  r ≈ {}", format::significant(r, 3)),
+                palette.weak,
+            ),
             ValueAtEta::Unknown => continue,
         };
         rows.push((text, colour));
@@ -522,13 +621,24 @@ fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, palette: Pale
         .into_iter()
         .map(|(text, colour)| (painter.layout_no_wrap(text, font.clone(), colour), colour))
         .collect();
-    let width = galleys.iter().map(|(galley, _)| galley.size().x).fold(0.0, f32::max);
+    let width = galleys
+        .iter()
+        .map(|(galley, _)| galley.size().x)
+        .fold(0.0, f32::max);
     let height: f32 = galleys.iter().map(|(galley, _)| galley.size().y).sum();
     let size = Vec2::new(width + 16.0, height + 8.0);
     // Right of the line where there is room.
-    let left = if x + 8.0 + size.x < frame.right() { x + 8.0 } else { x - 8.0 - size.x };
+    let left = if x + 8.0 + size.x < frame.right() {
+        x + 8.0
+    } else {
+        x - 8.0 - size.x
+    };
     let rect = Rect::from_min_size(Pos2::new(left, frame.top() + 8.0), size);
-    painter.add(Shape::rect_filled(rect, 4.0, palette.card.gamma_multiply(0.9)));
+    painter.add(Shape::rect_filled(
+        rect,
+        4.0,
+        palette.card.gamma_multiply(0.9),
+    ));
     painter.rect_stroke(
         rect,
         4.0,
@@ -572,15 +682,28 @@ fn name_plot(
     });
 }
 
-/// A sample of a curve's line for a legend, with its name.
+/// A sample of a curve's line for a legend, with its name; left out where there is no room.
 pub fn legend_entry(ui: &mut Ui, name: &str, colour: Color32, dashed: bool, width: f32) {
-    let (rect, _) = ui.allocate_exact_size(Vec2::new(24.0, 14.0), Sense::hover());
-    let ends = [rect.left_center(), rect.right_center()];
+    let palette = Palette::for_ui(ui);
+    let font = FontId::proportional(SMALL);
+    let galley = ui
+        .painter()
+        .layout_no_wrap(name.to_owned(), font, palette.weak);
+    let size = Vec2::new(LINE_SAMPLE + 6.0 + galley.size().x, galley.size().y);
+    if size.x > ui.available_width() {
+        return;
+    }
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    let left = rect.left_center();
+    let ends = [left, left + Vec2::new(LINE_SAMPLE, 0.0)];
     let stroke = Stroke::new(width, colour);
     if dashed {
-        ui.painter().extend(Shape::dashed_line(&ends, stroke, 6.0, 4.0));
+        ui.painter()
+            .extend(Shape::dashed_line(&ends, stroke, 6.0, 4.0));
     } else {
         ui.painter().line_segment(ends, stroke);
     }
-    ui.label(theme::note(name));
+    let at = Pos2::new(ends[1].x + 6.0, rect.top());
+    ui.painter().galley(at, galley, palette.weak);
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, name));
 }

@@ -94,7 +94,9 @@ impl Settings {
 
     /// The settings in `path`; the defaults where it is absent or unreadable.
     pub fn load(path: &Path) -> Self {
-        let Ok(text) = std::fs::read_to_string(path) else { return Self::default() };
+        let Ok(text) = std::fs::read_to_string(path) else {
+            return Self::default();
+        };
         let mut settings: Self = serde_json::from_str(&text).unwrap_or_else(|error| {
             log::warn!("settings in “{}” are ignored: {error}", path.display());
             Self::default()
@@ -140,12 +142,22 @@ mod tests {
     fn settings_survive_a_round_trip_and_unknown_or_missing_fields() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/settings.json");
-        let settings = Settings { welcome_dismissed: true, zoom: 1.25, ..Settings::default() };
+        let settings = Settings {
+            welcome_dismissed: true,
+            zoom: 1.25,
+            ..Settings::default()
+        };
         settings.save(&path).unwrap();
         assert_eq!(Settings::load(&path), settings);
 
         std::fs::write(&path, r#"{"twin": true, "field_of_a_later_version": 3}"#).unwrap();
-        assert_eq!(Settings::load(&path), Settings { twin: true, ..Settings::default() });
+        assert_eq!(
+            Settings::load(&path),
+            Settings {
+                twin: true,
+                ..Settings::default()
+            }
+        );
         std::fs::write(&path, "not JSON").unwrap();
         assert_eq!(Settings::load(&path), Settings::default());
     }
@@ -155,7 +167,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let error = Settings::default().save(&file.join("settings.json")).unwrap_err();
+        let error = Settings::default()
+            .save(&file.join("settings.json"))
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Output);
         assert!(!error.remedy.is_empty());
     }
@@ -169,6 +183,13 @@ mod tests {
         settings.remember(Path::new("15.png"));
         assert_eq!(settings.recent.len(), RECENT_MAX);
         assert_eq!(settings.recent[0], Path::new("15.png"));
-        assert_eq!(settings.recent.iter().filter(|p| p.ends_with("15.png")).count(), 1);
+        assert_eq!(
+            settings
+                .recent
+                .iter()
+                .filter(|p| p.ends_with("15.png"))
+                .count(),
+            1
+        );
     }
 }

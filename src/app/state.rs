@@ -14,7 +14,9 @@ use crate::geometry::{Profile, ScaleEstimate};
 use crate::images::{Background, Photo, Prepared};
 use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
 use crate::report::ProfileRun;
-use crate::worker::{Command, Event, Export, ExportFormat, Generation, ImageSource, Lane, Progress};
+use crate::worker::{
+    Command, Event, Export, ExportFormat, Generation, ImageSource, Lane, Progress,
+};
 use crate::{Error, ErrorKind};
 
 /// Work of a Jacobian–vector product in forward passes (measured 2.03–2.20 for ConvNeXt-T).
@@ -60,9 +62,15 @@ impl Curve {
 
     /// What is known of r at `eta_l2`.
     pub fn value_at(&self, eta_l2: f64) -> ValueAtEta {
-        if let Some(estimate) = &self.measured
-            && estimate.eta_l2 == eta_l2
-        {
+        let on_ladder = self
+            .profile()
+            .into_iter()
+            .flat_map(|profile| &profile.scales);
+        let exact = on_ladder
+            .chain(&self.measured)
+            .filter(|estimate| estimate.eta_l2 == eta_l2 && estimate.r.is_finite() && !self.stale)
+            .max_by_key(|estimate| estimate.directions);
+        if let Some(estimate) = exact {
             return ValueAtEta::Measured(estimate.clone());
         }
         self.profile()
@@ -217,7 +225,10 @@ impl State {
         device_choice: DeviceChoice,
         twin_shown: bool,
     ) -> Option<Self> {
-        let spec = catalogue.iter().find(|spec| spec.name == encoder).or(catalogue.first())?;
+        let spec = catalogue
+            .iter()
+            .find(|spec| spec.name == encoder)
+            .or(catalogue.first())?;
         let recipe = ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
         let eta_l2 = default_eta(spec.side_px);
         let mut lanes: [LaneState; 5] = Default::default();
@@ -260,14 +271,20 @@ impl State {
 
     /// Index of the wanted encoder in the catalogue: decides its hue.
     pub fn encoder_index(&self) -> usize {
-        self.catalogue.iter().position(|spec| spec.name == self.recipe.encoder).unwrap_or(0)
+        self.catalogue
+            .iter()
+            .position(|spec| spec.name == self.recipe.encoder)
+            .unwrap_or(0)
     }
 
     /// The curves on screen with their weights.
     pub fn curves(&self) -> impl Iterator<Item = (WeightsKind, &Curve)> {
-        [(WeightsKind::Trained, &self.trained), (WeightsKind::Random, &self.twin)]
-            .into_iter()
-            .filter(|(weights, _)| *weights == WeightsKind::Trained || self.twin_shown)
+        [
+            (WeightsKind::Trained, &self.trained),
+            (WeightsKind::Random, &self.twin),
+        ]
+        .into_iter()
+        .filter(|(weights, _)| *weights == WeightsKind::Trained || self.twin_shown)
     }
 
     /// Least and largest η of the ladder.
@@ -304,12 +321,18 @@ impl State {
 
     /// Name of the photograph that is being opened.
     pub fn opening_name(&self) -> Option<String> {
-        self.opening.as_ref().filter(|_| self.lane(Lane::Image).busy).map(source_name)
+        self.opening
+            .as_ref()
+            .filter(|_| self.lane(Lane::Image).busy)
+            .map(source_name)
     }
 
     /// Open messages of a place, newest first.
     pub fn messages_at(&self, place: Place) -> impl Iterator<Item = &Message> {
-        self.messages.iter().rev().filter(move |m| m.place == place && !m.dismissed)
+        self.messages
+            .iter()
+            .rev()
+            .filter(move |m| m.place == place && !m.dismissed)
     }
 
     /// The self-check that failed, if one did on a device other than the CPU.
@@ -352,12 +375,15 @@ impl State {
             }
         };
         let curves = if self.twin_shown { 2.0 } else { 1.0 };
-        self.seconds_per_forward.map(|secs| secs * curves * (forwards + products))
+        self.seconds_per_forward
+            .map(|secs| secs * curves * (forwards + products))
     }
 
     /// Profiles that can be written now.
     pub fn exportable(&self) -> Vec<Arc<ProfileRun>> {
-        self.curves().filter_map(|(_, curve)| curve.run.clone()).collect()
+        self.curves()
+            .filter_map(|(_, curve)| curve.run.clone())
+            .collect()
     }
 
     /// Whether the worker has anything left to do for this window.
@@ -373,12 +399,20 @@ impl State {
     /// Opens a photograph; the current one stays until that has succeeded.
     pub fn open(&mut self, source: ImageSource) {
         self.opening = Some(source.clone());
-        self.commands.push(Command::OpenImage { source, background: Background::default() });
+        self.commands.push(Command::OpenImage {
+            source,
+            background: Background::default(),
+        });
     }
 
     /// Chooses the encoder; the readout becomes the pooled feature, which every encoder has.
     pub fn choose_encoder(&mut self, name: &str) {
-        let Some(spec) = self.catalogue.iter().copied().find(|spec| spec.name == name) else {
+        let Some(spec) = self
+            .catalogue
+            .iter()
+            .copied()
+            .find(|spec| spec.name == name)
+        else {
             return;
         };
         if spec.name == self.recipe.encoder {
@@ -504,7 +538,12 @@ impl State {
     /// Writes the shown profiles.
     pub fn export(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
         let runs = self.exportable();
-        self.commands.push(Command::Export(Export { folder, stem, formats, runs }));
+        self.commands.push(Command::Export(Export {
+            folder,
+            stem,
+            formats,
+            runs,
+        }));
     }
 
     /// Closes a message; it stays in the list.
@@ -595,16 +634,30 @@ impl State {
                     || self.is_latest(Lane::Measure, generation))
                     && spec.name == self.recipe.encoder
                 {
-                    let loaded = Loaded { spec, weights_id, prepared, top5, self_check };
+                    let loaded = Loaded {
+                        spec,
+                        weights_id,
+                        prepared,
+                        top5,
+                        self_check,
+                    };
                     self.curve_mut(weights).loaded = Some(loaded);
                 }
             }
-            Event::ProfileUpdated { generation, index, run } => {
+            Event::ProfileUpdated {
+                generation,
+                index,
+                run,
+            } => {
                 if self.is_latest(Lane::Profile, generation) {
                     self.profile_updated(index, run);
                 }
             }
-            Event::Measured { generation, index: i, estimate } => {
+            Event::Measured {
+                generation,
+                index: i,
+                estimate,
+            } => {
                 let lane = &self.lanes[index(Lane::Measure)];
                 if lane.latest == Some(generation)
                     && let Some(&weights) = lane.weights.get(i)
@@ -612,7 +665,11 @@ impl State {
                     self.curve_mut(weights).measured = Some(estimate);
                 }
             }
-            Event::Progress { generation, lane, progress } => {
+            Event::Progress {
+                generation,
+                lane,
+                progress,
+            } => {
                 if self.is_latest(lane, generation) {
                     self.lanes[index(lane)].progress = Some(progress);
                 }
@@ -629,7 +686,12 @@ impl State {
                     }
                 }
             }
-            Event::Failed { generation, lane, asked, error } => {
+            Event::Failed {
+                generation,
+                lane,
+                asked,
+                error,
+            } => {
                 self.failed(generation, lane, asked, error);
             }
         }
@@ -641,9 +703,13 @@ impl State {
         self.device = Some(device);
         if changed {
             // What the old device was found to be says nothing of the new one.
-            self.trained.loaded.iter_mut().chain(&mut self.twin.loaded).for_each(|loaded| {
-                loaded.self_check = None;
-            });
+            self.trained
+                .loaded
+                .iter_mut()
+                .chain(&mut self.twin.loaded)
+                .for_each(|loaded| {
+                    loaded.self_check = None;
+                });
             self.ask();
         }
     }
@@ -657,7 +723,9 @@ impl State {
 
     fn profile_updated(&mut self, index_in_request: usize, run: Arc<ProfileRun>) {
         let lane = &self.lanes[index(Lane::Profile)];
-        let Some(&weights) = lane.weights.get(index_in_request) else { return };
+        let Some(&weights) = lane.weights.get(index_in_request) else {
+            return;
+        };
         let work = forward_equivalents(run.profile.cost);
         if work > 0.0 && run.elapsed_secs > 0.0 && weights == WeightsKind::Trained {
             self.seconds_per_forward = Some(run.elapsed_secs / work);
@@ -744,9 +812,12 @@ impl State {
             self.commands.push(Command::Resume(Lane::Profile));
         }
         // Older profile requests that were not sent yet are superseded here and now.
-        self.commands.retain(|command| !matches!(command, Command::Profile(_)));
-        let recipes =
-            self.curves().map(|(weights, _)| self.recipe.with_weights(weights)).collect();
+        self.commands
+            .retain(|command| !matches!(command, Command::Profile(_)));
+        let recipes = self
+            .curves()
+            .map(|(weights, _)| self.recipe.with_weights(weights))
+            .collect();
         self.commands.push(Command::Profile(recipes));
         self.refinement = Refinement::Running;
         self.measure_due = true;
@@ -765,18 +836,26 @@ impl State {
             return;
         }
         self.measure_due = ready.len() < wanted && self.refinement == Refinement::Running;
-        let recipes = ready.into_iter().map(|kind| self.recipe.with_weights(kind)).collect();
-        self.commands.retain(|command| !matches!(command, Command::Measure { .. }));
-        self.commands.push(Command::Measure { recipes, eta_l2: self.eta_l2 });
+        let recipes = ready
+            .into_iter()
+            .map(|kind| self.recipe.with_weights(kind))
+            .collect();
+        self.commands
+            .retain(|command| !matches!(command, Command::Measure { .. }));
+        self.commands.push(Command::Measure {
+            recipes,
+            eta_l2: self.eta_l2,
+        });
     }
 }
 
 /// What a photograph is called.
 pub fn source_name(source: &ImageSource) -> String {
     match source {
-        ImageSource::Path(path) => path
-            .file_name()
-            .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned()),
+        ImageSource::Path(path) => path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        ),
         ImageSource::Bundled(name) | ImageSource::Bytes { name, .. } => name.clone(),
         ImageSource::Rgba { .. } => "pasted image".to_owned(),
     }

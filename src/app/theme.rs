@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use eframe::egui::text::{LayoutJob, TextFormat};
 use eframe::egui::{
-    Align, Color32, Context, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Frame,
-    Margin, RichText, Shadow, Stroke, Style, TextStyle, Theme, ThemePreference, Ui, Vec2, Visuals,
-    style::HandleShape,
+    Align, Color32, Context, CornerRadius, FontData, FontDefinitions, FontFamily, FontId,
+    FontTweak, Frame, Margin, RichText, Shadow, Stroke, Style, TextStyle, Theme, ThemePreference,
+    Ui, Vec2, Visuals, style::HandleShape,
 };
 
 use super::settings::ThemeChoice;
@@ -25,6 +25,10 @@ pub const LARGE: f32 = 20.0;
 pub const GAP: f32 = 8.0;
 /// Width of the column of controls in points.
 pub const CONTROLS_WIDTH: f32 = 296.0;
+
+/// Drop of the type over its size that centres capitals and figures in buttons: the toolkit centres
+/// the whole line, accents and all.
+const Y_OFFSET: f32 = 0.14;
 
 /// Name of the bold cut as a font family.
 const BOLD: &str = "bold";
@@ -50,6 +54,10 @@ pub struct Palette {
     pub well: Color32,
     /// Edges of cards.
     pub edge: Color32,
+    /// Edges of controls.
+    pub rim: Color32,
+    /// Controls at rest.
+    pub control: Color32,
     /// Text.
     pub text: Color32,
     /// Notes.
@@ -84,6 +92,8 @@ impl Palette {
                 card: Color32::from_rgb(0x1b, 0x1f, 0x23),
                 well: Color32::from_rgb(0x13, 0x16, 0x19),
                 edge: Color32::from_rgb(0x2d, 0x33, 0x39),
+                rim: Color32::from_rgb(0x4a, 0x53, 0x5c),
+                control: Color32::from_rgb(0x24, 0x29, 0x2e),
                 text: Color32::from_rgb(0xe4, 0xe7, 0xea),
                 weak: Color32::from_rgb(0x9c, 0xa6, 0xaf),
                 grid: Color32::from_rgb(0x2b, 0x31, 0x37),
@@ -103,6 +113,8 @@ impl Palette {
                 card: Color32::from_rgb(0xfb, 0xfc, 0xfd),
                 well: Color32::WHITE,
                 edge: Color32::from_rgb(0xd0, 0xd6, 0xdb),
+                rim: Color32::from_rgb(0xa9, 0xb3, 0xbb),
+                control: Color32::from_rgb(0xf1, 0xf3, 0xf5),
                 text: Color32::from_rgb(0x1a, 0x1f, 0x24),
                 weak: Color32::from_rgb(0x57, 0x62, 0x6c),
                 grid: Color32::from_rgb(0xe4, 0xe8, 0xeb),
@@ -165,20 +177,37 @@ pub fn choose(context: &Context, choice: ThemeChoice) {
 fn font_definitions() -> FontDefinitions {
     let mut definitions = FontDefinitions::default();
     let families = [("regular", fonts::REGULAR), (BOLD, fonts::BOLD)];
+    let tweak = FontTweak {
+        y_offset_factor: Y_OFFSET,
+        ..FontTweak::default()
+    };
     for (name, bytes) in families {
-        definitions.font_data.insert(name.to_owned(), Arc::new(FontData::from_static(bytes)));
+        let data = FontData::from_static(bytes).tweak(tweak.clone());
+        definitions
+            .font_data
+            .insert(name.to_owned(), Arc::new(data));
     }
     // The toolkit's own fonts stay behind ours for signs that ours lacks.
-    let fallback = definitions.families.get(&FontFamily::Proportional).cloned().unwrap_or_default();
+    let fallback = definitions
+        .families
+        .get(&FontFamily::Proportional)
+        .cloned()
+        .unwrap_or_default();
     let led_by = |first: &str| {
         let mut list = vec![first.to_owned()];
         list.extend(fallback.iter().cloned());
         list
     };
-    definitions.families.insert(FontFamily::Proportional, led_by("regular"));
+    definitions
+        .families
+        .insert(FontFamily::Proportional, led_by("regular"));
     // Its figures are all of one width, which is what monospace is used for here.
-    definitions.families.insert(FontFamily::Monospace, led_by("regular"));
-    definitions.families.insert(FontFamily::Name(BOLD.into()), led_by(BOLD));
+    definitions
+        .families
+        .insert(FontFamily::Monospace, led_by("regular"));
+    definitions
+        .families
+        .insert(FontFamily::Name(BOLD.into()), led_by(BOLD));
     definitions
 }
 
@@ -207,18 +236,19 @@ fn set_style(style: &mut Style, palette: Palette) {
 }
 
 fn visuals(palette: Palette) -> Visuals {
-    let mut visuals = if palette.dark { Visuals::dark() } else { Visuals::light() };
-    let radius = CornerRadius::same(4);
-    let control = |lighter: u8, darker: u8| {
-        if palette.dark { Color32::from_gray(lighter) } else { Color32::from_gray(darker) }
+    let mut visuals = if palette.dark {
+        Visuals::dark()
+    } else {
+        Visuals::light()
     };
+    let radius = CornerRadius::same(4);
     visuals.panel_fill = palette.ground;
     visuals.window_fill = palette.card;
     visuals.window_stroke = Stroke::new(1.0, palette.edge);
     visuals.window_corner_radius = CornerRadius::same(8);
     visuals.menu_corner_radius = CornerRadius::same(6);
     visuals.extreme_bg_color = palette.well;
-    visuals.faint_bg_color = control(0x21, 0xf3);
+    visuals.faint_bg_color = palette.control;
     visuals.weak_text_color = Some(palette.weak);
     visuals.hyperlink_color = palette.encoder(0);
     visuals.warn_fg_color = palette.warning;
@@ -245,11 +275,27 @@ fn visuals(palette: Palette) -> Visuals {
     widgets.noninteractive.bg_stroke = Stroke::new(1.0, palette.edge);
     widgets.noninteractive.fg_stroke = Stroke::new(1.0, palette.text);
     let states = [
-        (&mut widgets.inactive, control(0x2a, 0xee), Stroke::new(1.0, palette.edge)),
-        (&mut widgets.hovered, control(0x36, 0xe3), Stroke::new(1.0, palette.weak)),
+        (
+            &mut widgets.inactive,
+            palette.control,
+            Stroke::new(1.0, palette.rim),
+        ),
+        (
+            &mut widgets.hovered,
+            palette.edge,
+            Stroke::new(1.0, palette.weak),
+        ),
         // Pressed, and focused by the keyboard: the frame must be seen from across the desk.
-        (&mut widgets.active, control(0x3e, 0xda), Stroke::new(2.0, palette.encoder(0))),
-        (&mut widgets.open, control(0x30, 0xe6), Stroke::new(1.0, palette.weak)),
+        (
+            &mut widgets.active,
+            palette.edge,
+            Stroke::new(2.0, palette.encoder(0)),
+        ),
+        (
+            &mut widgets.open,
+            palette.edge,
+            Stroke::new(1.0, palette.weak),
+        ),
     ];
     for (state, fill, stroke) in states {
         state.bg_fill = fill;
@@ -288,7 +334,16 @@ pub fn scripted(markup: &str, font: &FontId, colour: Color32) -> LayoutJob {
             Script::Super => (label::SCRIPT_SIZE as f32, Align::TOP),
         };
         let font_id = FontId::new(font.size * size, font.family.clone());
-        job.append(&span.text, 0.0, TextFormat { font_id, color: colour, valign, ..Default::default() });
+        job.append(
+            &span.text,
+            0.0,
+            TextFormat {
+                font_id,
+                color: colour,
+                valign,
+                ..Default::default()
+            },
+        );
     }
     job
 }
@@ -315,7 +370,11 @@ mod tests {
     fn luminance(colour: Color32) -> f64 {
         let linear = |value: u8| {
             let v = f64::from(value) / 255.0;
-            if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+            if v <= 0.04045 {
+                v / 12.92
+            } else {
+                ((v + 0.055) / 1.055).powf(2.4)
+            }
         };
         0.2126 * linear(colour.r()) + 0.7152 * linear(colour.g()) + 0.0722 * linear(colour.b())
     }
@@ -335,7 +394,13 @@ mod tests {
                     assert!(contrast(text, ground) >= 4.5, "{text:?} on {ground:?}");
                 }
             }
-            let lines = [p.marker, p.prediction, p.reference, p.encoder(0), p.encoder(1)];
+            let lines = [
+                p.marker,
+                p.prediction,
+                p.reference,
+                p.encoder(0),
+                p.encoder(1),
+            ];
             for line in lines {
                 assert!(contrast(line, p.well) >= 3.0, "{line:?} on {:?}", p.well);
             }

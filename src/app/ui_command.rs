@@ -150,9 +150,10 @@ impl UiCommand {
             Self::Open => plain(Key::O),
             Self::Paste => command(Key::V),
             Self::Export => plain(Key::E),
-            Self::CopyCommand => {
-                Some(KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::C))
-            }
+            Self::CopyCommand => Some(KeyboardShortcut::new(
+                Modifiers::COMMAND.plus(Modifiers::SHIFT),
+                Key::C,
+            )),
             Self::Quit => command(Key::Q),
             Self::ToggleTwin => plain(Key::R),
             Self::NewSeed => plain(Key::N),
@@ -182,7 +183,10 @@ impl UiCommand {
             Self::EtaUp => "→".to_owned(),
             Self::EtaDecadeDown => "Page down".to_owned(),
             Self::EtaDecadeUp => "Page up".to_owned(),
-            _ => self.shortcut().map(|s| context.format_shortcut(&s)).unwrap_or_default(),
+            _ => self
+                .shortcut()
+                .map(|s| context.format_shortcut(&s))
+                .unwrap_or_default(),
         }
     }
 
@@ -201,7 +205,11 @@ impl UiCommand {
                 // Pasting text into a field is the field's; the toolkit turns the keys into an event.
                 Some(_) if *command == Self::Paste => false,
                 Some(shortcut) if shortcut.modifiers.is_none() => {
-                    let allowed = if command.is_for_widgets() { !focused } else { !is_typing };
+                    let allowed = if command.is_for_widgets() {
+                        !focused
+                    } else {
+                        !is_typing
+                    };
                     allowed && context.input_mut(|input| consume(input, shortcut))
                 }
                 Some(shortcut) => context.input_mut(|input| input.consume_shortcut(&shortcut)),
@@ -242,6 +250,9 @@ mod tests {
         let keys: Vec<_> = UiCommand::ALL.iter().filter_map(|c| c.shortcut()).collect();
         let unique: HashSet<_> = keys.iter().map(|k| (k.modifiers, k.logical_key)).collect();
         assert_eq!(unique.len(), keys.len());
-        assert_eq!(UiCommand::ALL.iter().collect::<HashSet<_>>().len(), UiCommand::ALL.len());
+        assert_eq!(
+            UiCommand::ALL.iter().collect::<HashSet<_>>().len(),
+            UiCommand::ALL.len()
+        );
     }
 }

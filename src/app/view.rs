@@ -97,10 +97,19 @@ pub struct ExportForm {
 impl ExportForm {
     fn new(folder: Option<PathBuf>) -> Self {
         let folder = folder
-            .or_else(|| directories::UserDirs::new()?.document_dir().map(|dir| dir.join("Etascope")))
+            .or_else(|| {
+                directories::UserDirs::new()?
+                    .document_dir()
+                    .map(|dir| dir.join("Etascope"))
+            })
             .or_else(|| std::env::current_dir().ok())
             .unwrap_or_default();
-        let all = [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg, ExportFormat::Png];
+        let all = [
+            ExportFormat::Csv,
+            ExportFormat::Json,
+            ExportFormat::Svg,
+            ExportFormat::Png,
+        ];
         Self {
             folder: folder.display().to_string(),
             stem: None,

@@ -79,17 +79,28 @@ impl Preview {
     fn uniform(&self) -> [u8; UNIFORM_BYTES] {
         let view = &self.view;
         // Without a direction nothing is perturbed.
-        let eta = if self.direction.is_some() { view.eta_l2 } else { 0.0 };
-        let words = [self.side_px as u32, view.mode.index(), u32::from(view.interpolate), 0];
+        let eta = if self.direction.is_some() {
+            view.eta_l2
+        } else {
+            0.0
+        };
+        let words = [
+            self.side_px as u32,
+            view.mode.index(),
+            u32::from(view.interpolate),
+            0,
+        ];
         let scalars = [eta, view.gain, view.seam, view.strength];
         let mut bytes = [0; UNIFORM_BYTES];
         let values = words
             .into_iter()
             .map(u32::to_le_bytes)
             .chain(scalars.into_iter().map(f32::to_le_bytes))
-            .chain([view.background, view.below, view.above].into_iter().flat_map(|[r, g, b]| {
-                [r, g, b, 1.0].map(f32::to_le_bytes)
-            }));
+            .chain(
+                [view.background, view.below, view.above]
+                    .into_iter()
+                    .flat_map(|[r, g, b]| [r, g, b, 1.0].map(f32::to_le_bytes)),
+            );
         for (slot, value) in bytes.chunks_exact_mut(4).zip(values) {
             slot.copy_from_slice(&value);
         }
@@ -164,7 +175,11 @@ impl PreviewPipeline {
             },
             fragment: Some(wgpu::FragmentState {
                 module: &module,
-                entry_point: Some(if format.is_srgb() { "fragment_linear" } else { "fragment_gamma" }),
+                entry_point: Some(if format.is_srgb() {
+                    "fragment_linear"
+                } else {
+                    "fragment_gamma"
+                }),
                 targets: &[Some(format.into())],
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
             }),
@@ -180,20 +195,45 @@ impl PreviewPipeline {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let photograph = Held { values: None, texture: texture(device, 1) };
-        let direction = Held { values: None, texture: texture(device, 1) };
+        let photograph = Held {
+            values: None,
+            texture: texture(device, 1),
+        };
+        let direction = Held {
+            values: None,
+            texture: texture(device, 1),
+        };
         let bindings = bindings(device, &layout, &uniform, &photograph, &direction);
-        Self { pipeline, layout, uniform, side_px: 1, photograph, direction, bindings }
+        Self {
+            pipeline,
+            layout,
+            uniform,
+            side_px: 1,
+            photograph,
+            direction,
+            bindings,
+        }
     }
 
     /// Uploads what changed since the last call.
     pub fn prepare(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, preview: &Preview) {
         if preview.side_px != self.side_px {
             self.side_px = preview.side_px;
-            self.photograph = Held { values: None, texture: texture(device, preview.side_px) };
-            self.direction = Held { values: None, texture: texture(device, preview.side_px) };
-            self.bindings =
-                bindings(device, &self.layout, &self.uniform, &self.photograph, &self.direction);
+            self.photograph = Held {
+                values: None,
+                texture: texture(device, preview.side_px),
+            };
+            self.direction = Held {
+                values: None,
+                texture: texture(device, preview.side_px),
+            };
+            self.bindings = bindings(
+                device,
+                &self.layout,
+                &self.uniform,
+                &self.photograph,
+                &self.direction,
+            );
         }
         upload(queue, self.side_px, &mut self.photograph, &preview.pixels);
         if let Some(direction) = &preview.direction {
@@ -253,7 +293,11 @@ fn texture(device: &wgpu::Device, side_px: usize) -> wgpu::Texture {
 }
 
 fn extent(side_px: usize) -> wgpu::Extent3d {
-    wgpu::Extent3d { width: side_px as u32, height: side_px as u32, depth_or_array_layers: 1 }
+    wgpu::Extent3d {
+        width: side_px as u32,
+        height: side_px as u32,
+        depth_or_array_layers: 1,
+    }
 }
 
 fn bindings(
@@ -263,12 +307,18 @@ fn bindings(
     photograph: &Held,
     direction: &Held,
 ) -> wgpu::BindGroup {
-    let view = |held: &Held| held.texture.create_view(&wgpu::TextureViewDescriptor::default());
+    let view = |held: &Held| {
+        held.texture
+            .create_view(&wgpu::TextureViewDescriptor::default())
+    };
     device.create_bind_group(&wgpu::BindGroupDescriptor {
         label: Some("perturbed photograph"),
         layout,
         entries: &[
-            wgpu::BindGroupEntry { binding: 0, resource: uniform.as_entire_binding() },
+            wgpu::BindGroupEntry {
+                binding: 0,
+                resource: uniform.as_entire_binding(),
+            },
             wgpu::BindGroupEntry {
                 binding: 1,
                 resource: wgpu::BindingResource::TextureView(&view(photograph)),
@@ -285,12 +335,22 @@ fn bindings(
 fn upload(queue: &wgpu::Queue, side_px: usize, held: &mut Held, values: &Arc<[f32]>) {
     let plane = side_px * side_px;
     if values.len() != 3 * plane
-        || held.values.as_ref().is_some_and(|known| Arc::ptr_eq(known, values))
+        || held
+            .values
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, values))
     {
         return;
     }
     let texels: Vec<u8> = (0..plane)
-        .flat_map(|pixel| [values[pixel], values[plane + pixel], values[2 * plane + pixel], 0.0])
+        .flat_map(|pixel| {
+            [
+                values[pixel],
+                values[plane + pixel],
+                values[2 * plane + pixel],
+                0.0,
+            ]
+        })
         .flat_map(f32::to_le_bytes)
         .collect();
     queue.write_texture(

@@ -37,7 +37,12 @@ impl Link for ScriptedLink {
     fn send(&mut self, command: Command) -> Result<Generation> {
         let mut script = self.0.borrow_mut();
         if script.ended {
-            return Err(Error::new(ErrorKind::Internal, "cannot ask", "the worker has ended", "Start again"));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "cannot ask",
+                "the worker has ended",
+                "Start again",
+            ));
         }
         let generation = Generation(script.sent.len() as u64 + 1);
         script.sent.push((generation, command));
@@ -75,7 +80,10 @@ impl Desktop for ScriptedDesktop {
             api: api.to_owned(),
             software,
         };
-        let all = vec![device("cpu", "flex", false), device("llvmpipe", "vulkan", true)];
+        let all = vec![
+            device("cpu", "flex", false),
+            device("llvmpipe", "vulkan", true),
+        ];
         self.0.borrow_mut().answers.push_back(Answer::Devices(all));
     }
 
@@ -105,7 +113,10 @@ impl Stage {
 
     /// A window whose reader has dismissed the welcome.
     pub fn new() -> Self {
-        let settings = Settings { welcome_dismissed: true, ..Settings::default() };
+        let settings = Settings {
+            welcome_dismissed: true,
+            ..Settings::default()
+        };
         Self::with(settings, Options::default())
     }
 
@@ -127,7 +138,50 @@ impl Stage {
                 )
                 .expect("a window")
             });
-        Self { harness, script, desk }
+        Self {
+            harness,
+            script,
+            desk,
+        }
+    }
+
+    /// A window drawn by the graphics device, for looking at.
+    pub fn rendered(size: [f32; 2], theme: egui::Theme) -> Self {
+        let link = ScriptedLink::default();
+        let desktop = ScriptedDesktop::default();
+        let (script, desk) = (Rc::clone(&link.0), Rc::clone(&desktop.0));
+        let settings = Settings {
+            welcome_dismissed: true,
+            ..Settings::default()
+        };
+        let harness = Harness::builder()
+            .with_size(Vec2::from(size))
+            .with_theme(theme)
+            .with_max_steps(8)
+            .wgpu()
+            .build_eframe(move |context| {
+                let render = context
+                    .wgpu_render_state
+                    .as_ref()
+                    .expect("a graphics device");
+                let pipeline =
+                    etascope::render::PreviewPipeline::new(&render.device, render.target_format);
+                render.renderer.write().callback_resources.insert(pipeline);
+                EtascopeApp::new(
+                    &context.egui_ctx,
+                    registry::specs(),
+                    Box::new(link),
+                    Box::new(desktop),
+                    settings,
+                    Options::default(),
+                )
+                .expect("a window")
+            });
+        Self {
+            harness,
+            script,
+            desk,
+        }
     }
 
     /// A window with a finished profile of the trained encoder.
@@ -148,12 +202,22 @@ impl Stage {
     /// The newest request of a lane.
     pub fn latest(&self, lane: Lane) -> Option<(Generation, Command)> {
         let script = self.script.borrow();
-        script.sent.iter().rev().find(|(_, command)| command.lane() == Some(lane)).cloned()
+        script
+            .sent
+            .iter()
+            .rev()
+            .find(|(_, command)| command.lane() == Some(lane))
+            .cloned()
     }
 
     /// All commands, in words.
     pub fn sent(&self) -> Vec<Command> {
-        self.script.borrow().sent.iter().map(|(_, command)| command.clone()).collect()
+        self.script
+            .borrow()
+            .sent
+            .iter()
+            .map(|(_, command)| command.clone())
+            .collect()
     }
 
     pub fn forget_sent(&mut self) -> usize {
@@ -162,22 +226,42 @@ impl Stage {
 
     /// Answers the open request for a photograph, and the device that comes before it.
     pub fn open_photo(&mut self) {
-        self.say(Event::DeviceReady { generation: Generation(0), device: cpu() });
-        let (generation, _) = self.latest(Lane::Image).expect("a photograph was asked for");
-        self.say(Event::ImageOpened { generation, photo: Arc::new(photo("chelsea.png")) });
-        self.say(Event::Finished { generation, lane: Lane::Image });
+        self.say(Event::DeviceReady {
+            generation: Generation(0),
+            device: cpu(),
+        });
+        let (generation, _) = self
+            .latest(Lane::Image)
+            .expect("a photograph was asked for");
+        self.say(Event::ImageOpened {
+            generation,
+            photo: Arc::new(photo("chelsea.png")),
+        });
+        self.say(Event::Finished {
+            generation,
+            lane: Lane::Image,
+        });
     }
 
     /// Answers the open request for profiles with curves that `r` describes, whole and finished.
     pub fn finish_profile(&mut self, r: fn(f64) -> f64) {
         let (generation, command) = self.latest(Lane::Profile).expect("profiles were asked for");
-        let Command::Profile(recipes) = command else { unreachable!("the lane of profiles") };
+        let Command::Profile(recipes) = command else {
+            unreachable!("the lane of profiles")
+        };
         for (index, recipe) in recipes.iter().enumerate() {
             self.say(encoder_ready(generation, index, recipe, None));
             let run = Arc::new(run(recipe, r));
-            self.say(Event::ProfileUpdated { generation, index, run });
+            self.say(Event::ProfileUpdated {
+                generation,
+                index,
+                run,
+            });
         }
-        self.say(Event::Finished { generation, lane: Lane::Profile });
+        self.say(Event::Finished {
+            generation,
+            lane: Lane::Profile,
+        });
     }
 
     pub fn progress(&mut self, lane: Lane, stage: &str, fraction: f32) {
@@ -188,13 +272,24 @@ impl Stage {
             elapsed: Duration::from_secs(2),
             remaining: Some(Duration::from_secs(12)),
         };
-        self.say(Event::Progress { generation, lane, progress });
+        self.say(Event::Progress {
+            generation,
+            lane,
+            progress,
+        });
     }
 
     pub fn fail(&mut self, lane: Lane, kind: ErrorKind, what: &str) {
-        let generation = self.latest(lane).map_or(Generation(0), |(generation, _)| generation);
+        let generation = self
+            .latest(lane)
+            .map_or(Generation(0), |(generation, _)| generation);
         let error = Error::new(kind, what, "the reason it gave", "Do this instead");
-        self.say(Event::Failed { generation, lane, asked: "what was asked".to_owned(), error });
+        self.say(Event::Failed {
+            generation,
+            lane,
+            asked: "what was asked".to_owned(),
+            error,
+        });
     }
 
     // ---- The reader's part ---------------------------------------------------------------------
@@ -221,7 +316,10 @@ impl Stage {
 
     /// Whether some text on screen contains this.
     pub fn shows_part(&self, part: &str) -> bool {
-        self.harness.query_all_by_label_contains(part).next().is_some()
+        self.harness
+            .query_all_by_label_contains(part)
+            .next()
+            .is_some()
     }
 
     pub fn type_text(&mut self, text: &str) {
@@ -235,7 +333,11 @@ impl Stage {
 }
 
 pub fn cpu() -> DeviceInfo {
-    DeviceInfo { name: "cpu".to_owned(), api: "flex".to_owned(), software: false }
+    DeviceInfo {
+        name: "cpu".to_owned(),
+        api: "flex".to_owned(),
+        software: false,
+    }
 }
 
 pub fn photo(name: &str) -> Photo {
@@ -283,7 +385,11 @@ pub fn encoder_ready(
 /// A curve that rises to 3.5 at η = 2.5 and falls to 0.1.
 pub fn bump(eta: f64) -> f64 {
     let distance = (eta / 2.5).log10();
-    let base = if eta > 2.5 { 0.1 + 0.9 * (-2.0 * distance * distance).exp() } else { 1.0 };
+    let base = if eta > 2.5 {
+        0.1 + 0.9 * (-2.0 * distance * distance).exp()
+    } else {
+        1.0
+    };
     base + 2.5 * (-6.0 * distance * distance).exp()
 }
 
@@ -314,7 +420,12 @@ pub fn run(recipe: &ProfileRecipe, r: fn(f64) -> f64) -> ProfileRun {
         .map(|(i, &eta)| estimate(eta, r(eta), i > 0))
         .collect();
     let singles = (0..4)
-        .map(|k| scales.iter().map(|s| s.r * (0.8 + 0.1 * f64::from(k))).collect())
+        .map(|k| {
+            scales
+                .iter()
+                .map(|s| s.r * (0.8 + 0.1 * f64::from(k)))
+                .collect()
+        })
         .collect();
     let len = 3 * 224 * 224;
     ProfileRun {
@@ -334,7 +445,11 @@ pub fn run(recipe: &ProfileRecipe, r: fn(f64) -> f64) -> ProfileRun {
             rounding_sq: 1e-12,
             feature_norm: 20.0,
             pairs: 64,
-            cost: Cost { forwards: 2176, jvps: 64, vjps: 32 },
+            cost: Cost {
+                forwards: 2176,
+                jvps: 64,
+                vjps: 32,
+            },
             fraction: 1.0,
             finished: true,
             undefined: None,
@@ -347,7 +462,10 @@ pub fn run(recipe: &ProfileRecipe, r: fn(f64) -> f64) -> ProfileRun {
 /// The path of an image request.
 pub fn opened_path(command: &Command) -> Option<PathBuf> {
     match command {
-        Command::OpenImage { source: ImageSource::Path(path), .. } => Some(path.clone()),
+        Command::OpenImage {
+            source: ImageSource::Path(path),
+            ..
+        } => Some(path.clone()),
         _ => None,
     }
 }

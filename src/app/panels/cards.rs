@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use eframe::egui::{Align, Align2, Grid, Key, Layout, ScrollArea, TextEdit, Ui, Vec2, Window};
+use eframe::egui::{Align2, Button, Grid, Key, ScrollArea, TextEdit, Ui, Vec2, Window};
 
+use super::heading;
 use super::message::message_text;
 use crate::app::intent::{Intent, Scene};
 use crate::app::state::source_name;
@@ -12,6 +13,11 @@ use crate::app::ui_command::UiCommand;
 use crate::app::view::{Card, DialogState, View};
 use crate::images::bundled;
 use crate::worker::{ExportFormat, ImageSource};
+
+/// Width of the cards in points.
+const WIDTH: f32 = 440.0;
+/// Width of the list of keys, which has two columns, in points.
+const KEYS_WIDTH: f32 = 600.0;
 
 /// The open card, if any.
 pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
@@ -24,31 +30,43 @@ pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
         Card::About => "About Etascope",
     };
     let palette = Palette::for_ui(ui);
-    let mut is_open = true;
+    let mut is_closed = false;
     Window::new(title)
-        .open(&mut is_open)
+        .title_bar(false)
         .collapsible(false)
         .resizable(false)
         .anchor(Align2::CENTER_CENTER, Vec2::ZERO)
-        .frame(theme::floating_card(ui, palette))
-        .show(ui.ctx(), |ui| match card {
-            Card::Open => open_ui(ui, scene, view, intents),
-            Card::Export => export_ui(ui, scene, view, intents),
-            Card::Keys => keys_ui(ui),
-            Card::Messages => messages_ui(ui, scene),
-            Card::About => about_ui(ui, scene),
+        .frame(theme::floating_card(ui, palette).inner_margin(16))
+        .show(ui.ctx(), |ui| {
+            ui.set_width(if card == Card::Keys {
+                KEYS_WIDTH
+            } else {
+                WIDTH
+            });
+            heading(ui, title, |ui| {
+                is_closed = ui.button("Close").on_hover_text("Esc").clicked();
+            });
+            ui.add_space(4.0);
+            match card {
+                Card::Open => open_ui(ui, scene, view, intents),
+                Card::Export => export_ui(ui, scene, view, intents),
+                Card::Keys => keys_ui(ui),
+                Card::Messages => messages_ui(ui, scene),
+                Card::About => about_ui(ui, scene),
+            }
         });
     view.card_is_new = false;
-    if !is_open {
+    if is_closed {
         view.card = None;
     }
 }
 
 fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    ui.set_width(440.0);
     match view.dialog {
         DialogState::Asked => {
-            ui.label(theme::note("The system’s file dialog was asked for; it may be behind the window."));
+            ui.label(theme::note(
+                "The system’s file dialog was asked for; it may be behind the window.",
+            ));
         }
         DialogState::Missing => {
             let palette = Palette::for_ui(ui);
@@ -73,7 +91,11 @@ fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         }
         accepted = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         accepted |= ui.button("Open").clicked();
-        if ui.button("Browse…").on_hover_text("The system’s file dialog").clicked() {
+        if ui
+            .button("Browse…")
+            .on_hover_text("The system’s file dialog")
+            .clicked()
+        {
             intents.push(Intent::BrowseFile);
         }
     });
@@ -86,7 +108,11 @@ fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         ui.label(theme::bold("Recent"));
         for path in &scene.settings.recent {
             let text = source_name(&ImageSource::Path(path.clone()));
-            if ui.link(text).on_hover_text(path.display().to_string()).clicked() {
+            if ui
+                .link(text)
+                .on_hover_text(path.display().to_string())
+                .clicked()
+            {
                 intents.push(Intent::Open(ImageSource::Path(path.clone())));
             }
         }
@@ -127,7 +153,10 @@ fn percent_decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         let escaped = (*first == b'%')
-            .then(|| tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()))
+            .then(|| {
+                tail.get(..2)
+                    .and_then(|digits| std::str::from_utf8(digits).ok())
+            })
             .flatten()
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(escaped.unwrap_or(*first));
@@ -137,38 +166,52 @@ fn percent_decoded(text: &str) -> String {
 }
 
 fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    ui.set_width(440.0);
     let runs = scene.state.exportable();
-    let mut stem = view.export.stem.clone().unwrap_or_else(|| default_stem(scene));
-    Grid::new("export").num_columns(2).spacing(Vec2::new(8.0, 8.0)).show(ui, |ui| {
-        ui.label(theme::note("Folder"));
-        ui.horizontal(|ui| {
-            let field = TextEdit::singleline(&mut view.export.folder).desired_width(250.0);
-            let response = ui.add(field).accessible_name("Folder");
-            if view.card_is_new {
-                response.request_focus();
+    let mut stem = view
+        .export
+        .stem
+        .clone()
+        .unwrap_or_else(|| default_stem(scene));
+    Grid::new("export")
+        .num_columns(2)
+        .spacing(Vec2::new(8.0, 6.0))
+        .show(ui, |ui| {
+            ui.label(theme::note("Folder"));
+            ui.horizontal(|ui| {
+                let field = TextEdit::singleline(&mut view.export.folder).desired_width(250.0);
+                let response = ui.add(field).accessible_name("Folder");
+                if view.card_is_new {
+                    response.request_focus();
+                }
+                if ui
+                    .button("Browse…")
+                    .on_hover_text("The system’s folder dialog")
+                    .clicked()
+                {
+                    intents.push(Intent::BrowseFolder);
+                }
+            });
+            ui.end_row();
+            ui.label(theme::note("File name"));
+            let field = TextEdit::singleline(&mut stem).desired_width(250.0);
+            if ui.add(field).accessible_name("File name").changed() {
+                view.export.stem = Some(stem.clone());
             }
-            if ui.button("Browse…").on_hover_text("The system’s folder dialog").clicked() {
-                intents.push(Intent::BrowseFolder);
-            }
-        });
-        ui.end_row();
-        ui.label(theme::note("File name"));
-        let field = TextEdit::singleline(&mut stem).desired_width(250.0);
-        if ui.add(field).accessible_name("File name").changed() {
-            view.export.stem = Some(stem.clone());
-        }
-        ui.end_row();
-        ui.label(theme::note("Formats"));
-        ui.vertical(|ui| {
+            ui.end_row();
+            let mut name = "Formats";
             for (format, on) in &mut view.export.formats {
+                ui.label(theme::note(std::mem::take(&mut name)));
                 ui.checkbox(on, format_text(*format));
+                ui.end_row();
             }
         });
-        ui.end_row();
-    });
-    let formats: Vec<ExportFormat> =
-        view.export.formats.iter().filter(|(_, on)| *on).map(|(format, _)| *format).collect();
+    let formats: Vec<ExportFormat> = view
+        .export
+        .formats
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(format, _)| *format)
+        .collect();
     let reason = if runs.is_empty() {
         Some("there is no curve yet")
     } else if formats.is_empty() {
@@ -178,26 +221,40 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
     } else {
         None
     };
-    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        let button = ui.add_enabled(reason.is_none(), eframe::egui::Button::new("Write files"));
-        if button.on_disabled_hover_text(reason.unwrap_or_default()).clicked() {
+    let note = reason.or_else(|| {
+        let is_growing = runs.iter().any(|run| !run.profile.finished);
+        is_growing.then_some("the curves still sharpen; what is shown is written")
+    });
+    ui.add_space(4.0);
+    ui.horizontal(|ui| {
+        if ui
+            .add_enabled(reason.is_none(), Button::new("Write files"))
+            .clicked()
+        {
             let folder = expand_home(view.export.folder.trim());
-            intents.push(Intent::Export { folder, stem: stem.trim().to_owned(), formats });
+            intents.push(Intent::Export {
+                folder,
+                stem: stem.trim().to_owned(),
+                formats,
+            });
         }
-        if let Some(reason) = reason {
-            ui.label(theme::note(reason));
-        } else if runs.iter().any(|run| !run.profile.finished) {
-            ui.label(theme::note("the curves are still sharpening; what is shown is written"));
+        if let Some(note) = note {
+            ui.label(theme::note(note));
         }
     });
 }
 
 /// Name of the files: the photograph's without extension, and the encoder's.
 fn default_stem(scene: &Scene<'_>) -> String {
-    let photo = scene.state.photo.as_ref().map_or("profile", |photo| photo.name.as_str());
-    let stem = std::path::Path::new(photo)
-        .file_stem()
-        .map_or_else(|| photo.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let photo = scene
+        .state
+        .photo
+        .as_ref()
+        .map_or("profile", |photo| photo.name.as_str());
+    let stem = std::path::Path::new(photo).file_stem().map_or_else(
+        || photo.to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
     format!("{}-{}", stem.replace(' ', "-"), scene.state.recipe.encoder)
 }
 
@@ -211,24 +268,34 @@ fn format_text(format: ExportFormat) -> &'static str {
 }
 
 fn keys_ui(ui: &mut Ui) {
-    Grid::new("keys").num_columns(2).spacing(Vec2::new(24.0, 4.0)).show(ui, |ui| {
-        for command in UiCommand::ALL {
-            let key = command.key_text(ui.ctx());
-            if key.is_empty() {
-                continue;
-            }
-            ui.label(theme::bold(key));
-            ui.label(command.text()).on_hover_text(command.tooltip());
-            ui.end_row();
+    let keys: Vec<(String, UiCommand)> = UiCommand::ALL
+        .into_iter()
+        .map(|command| (command.key_text(ui.ctx()), command))
+        .filter(|(key, _)| !key.is_empty())
+        .collect();
+    let rows = keys.len().div_ceil(2);
+    ui.horizontal_top(|ui| {
+        for (column, part) in keys.chunks(rows).enumerate() {
+            let spacing = Vec2::new(16.0, 4.0);
+            let grid = Grid::new(("keys", column)).num_columns(2).spacing(spacing);
+            grid.min_row_height(22.0).show(ui, |ui| {
+                for (key, command) in part {
+                    ui.label(theme::bold(key));
+                    ui.label(command.text()).on_hover_text(command.tooltip());
+                    ui.end_row();
+                }
+            });
+            ui.add_space(32.0);
         }
-        ui.label(theme::bold("Drag"));
-        ui.label("in a plot: move η; with the right button: pan; Ctrl + wheel: zoom");
-        ui.end_row();
     });
+    ui.add_space(4.0);
+    ui.label(theme::note(
+        "In a plot: drag to move η, drag with the right button to pan, Ctrl and wheel to zoom. \
+         On the photograph: drag the seam. On the slider: double click to reset.",
+    ));
 }
 
 fn messages_ui(ui: &mut Ui, scene: &Scene<'_>) {
-    ui.set_width(480.0);
     if scene.state.messages.is_empty() {
         ui.label(theme::note("Nothing has happened that you need to know."));
         return;
@@ -245,7 +312,6 @@ fn messages_ui(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 fn about_ui(ui: &mut Ui, scene: &Scene<'_>) {
-    ui.set_width(440.0);
     ui.label(theme::bold(concat!("Etascope ", env!("CARGO_PKG_VERSION"))));
     ui.label(env!("CARGO_PKG_DESCRIPTION"));
     ui.label(theme::note(
@@ -254,7 +320,10 @@ fn about_ui(ui: &mut Ui, scene: &Scene<'_>) {
     ui.add_space(4.0);
     ui.label(theme::bold("Encoders"));
     for spec in &scene.state.catalogue {
-        ui.label(theme::note(format!("{}: {}; weights {}", spec.title, spec.source, spec.licence)));
+        ui.label(theme::note(format!(
+            "{}: {}; weights {}",
+            spec.title, spec.source, spec.licence
+        )));
     }
     ui.add_space(4.0);
     ui.label(theme::bold("Photographs"));
@@ -262,7 +331,9 @@ fn about_ui(ui: &mut Ui, scene: &Scene<'_>) {
         ui.label(theme::note(format!("{}: {}", photo.title, photo.credit)));
     }
     ui.add_space(4.0);
-    ui.label(theme::note("Program: MIT licence. Font: Lato, SIL Open Font License 1.1."));
+    ui.label(theme::note(
+        "Program: MIT licence. Font: Lato, SIL Open Font License 1.1.",
+    ));
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use eframe::egui::{ComboBox, DragValue, Key, ScrollArea, TextEdit, Ui, Vec2};
+use eframe::egui::{Align, ComboBox, DragValue, Key, Layout, ScrollArea, TextEdit, Ui, Vec2};
 
 use super::message::warning;
-use super::{info, summary};
+use super::{INFO_SIDE, info, summary};
 use crate::app::explain::{self, Explanation};
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
@@ -19,7 +19,7 @@ use crate::geometry::directions::DirectionFamily;
 use crate::recipe::Preset;
 
 /// Width of the names left of the controls.
-const NAME_WIDTH: f32 = 84.0;
+const NAME_WIDTH: f32 = 76.0;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 26.0;
 /// Smoothing width that low-pass noise starts with, in pixels of the encoder's input.
@@ -29,21 +29,23 @@ const SINGULAR_COUNT: usize = 5;
 
 /// The whole panel.
 pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-        ui.label(theme::bold("Encoder"));
-        encoder_ui(ui, scene, intents);
-        readout_ui(ui, scene, intents);
-        twin_ui(ui, scene, intents);
-        section(ui, "Perturbation");
-        family_ui(ui, scene, intents);
-        seed_ui(ui, scene, view, intents);
-        dither_ui(ui, scene, intents);
-        section(ui, "Computation");
-        preset_ui(ui, scene, intents);
-        device_ui(ui, scene, intents);
-        section(ui, "Summary");
-        summary::summary_ui(ui, scene);
-    });
+    ScrollArea::vertical()
+        .auto_shrink([false, false])
+        .show(ui, |ui| {
+            ui.label(theme::bold("Feature"));
+            encoder_ui(ui, scene, intents);
+            readout_ui(ui, scene, intents);
+            twin_ui(ui, scene, intents);
+            section(ui, "Perturbation");
+            family_ui(ui, scene, intents);
+            seed_ui(ui, scene, view, intents);
+            dither_ui(ui, scene, intents);
+            section(ui, "Computation");
+            preset_ui(ui, scene, intents);
+            device_ui(ui, scene, intents);
+            section(ui, "Summary");
+            summary::summary_ui(ui, scene);
+        });
 }
 
 fn section(ui: &mut Ui, name: &str) {
@@ -56,19 +58,18 @@ fn section(ui: &mut Ui, name: &str) {
 fn row(ui: &mut Ui, name: &str, about: Option<&Explanation>, control: impl FnOnce(&mut Ui, f32)) {
     ui.horizontal(|ui| {
         ui.set_min_height(ROW_HEIGHT);
-        let (rect, _) =
-            ui.allocate_exact_size(Vec2::new(NAME_WIDTH, ROW_HEIGHT), eframe::egui::Sense::hover());
-        ui.put(rect, |ui: &mut Ui| {
-            ui.with_layout(
-                eframe::egui::Layout::left_to_right(eframe::egui::Align::Center),
-                |ui| ui.label(theme::note(name)),
-            )
-            .inner
+        let layout = Layout::left_to_right(Align::Center);
+        ui.allocate_ui_with_layout(Vec2::new(NAME_WIDTH, ROW_HEIGHT), layout, |ui| {
+            ui.set_min_size(Vec2::new(NAME_WIDTH, ROW_HEIGHT));
+            ui.label(theme::note(name));
         });
         let spacing = ui.spacing().item_spacing.x;
         // The room for ⓘ is kept in every row, so that all controls end at the same place.
-        let width = ui.available_width() - 16.0 - spacing;
-        control(ui, width);
+        let width = ui.available_width() - INFO_SIDE - spacing;
+        ui.allocate_ui_with_layout(Vec2::new(width, ROW_HEIGHT), layout, |ui| {
+            ui.set_min_size(Vec2::new(width, ROW_HEIGHT));
+            control(ui, width);
+        });
         if let Some(about) = about {
             info(ui, about);
         }
@@ -78,7 +79,9 @@ fn row(ui: &mut Ui, name: &str, about: Option<&Explanation>, control: impl FnOnc
 fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let spec = scene.state.spec();
     row(ui, "Encoder", None, |ui, width| {
-        let combo = ComboBox::from_id_salt("encoder").width(width).selected_text(spec.title);
+        let combo = ComboBox::from_id_salt("encoder")
+            .width(width)
+            .selected_text(spec.title);
         let inner = combo.show_ui(ui, |ui| {
             for known in &scene.state.catalogue {
                 let text = format!(
@@ -137,7 +140,11 @@ fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Compare", Some(&explain::TWIN), |ui, _| {
         let mut shown = scene.state.twin_shown;
         let tooltip = format!("{} (R)", UiCommand::ToggleTwin.tooltip());
-        if ui.checkbox(&mut shown, "Random twin").on_hover_text(tooltip).changed() {
+        if ui
+            .checkbox(&mut shown, "Random twin")
+            .on_hover_text(tooltip)
+            .changed()
+        {
             intents.push(Intent::Do(UiCommand::ToggleTwin));
         }
     });
@@ -156,21 +163,32 @@ fn family_text(family: DirectionFamily) -> &'static str {
 fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let chosen = scene.state.recipe.family;
     row(ui, "Directions", Some(&explain::FAMILY), |ui, width| {
-        let combo =
-            ComboBox::from_id_salt("family").width(width).selected_text(family_text(chosen));
+        let combo = ComboBox::from_id_salt("family")
+            .width(width)
+            .selected_text(family_text(chosen));
         let inner = combo.show_ui(ui, |ui| {
             let all = [
                 DirectionFamily::Isotropic,
                 DirectionFamily::Rademacher,
                 DirectionFamily::LowPass { sigma_px: SIGMA_PX },
                 DirectionFamily::TopLogitGradient,
-                DirectionFamily::TopSingular { count: SINGULAR_COUNT },
+                DirectionFamily::TopSingular {
+                    count: SINGULAR_COUNT,
+                },
             ];
             for family in all {
                 let is_chosen = std::mem::discriminant(&family) == std::mem::discriminant(&chosen);
                 let text = family_text(family);
-                let note = if family == DirectionFamily::Isotropic { " · the paper’s" } else { " · ours" };
-                if ui.selectable_label(is_chosen, format!("{text}{note}")).clicked() && !is_chosen {
+                let note = if family == DirectionFamily::Isotropic {
+                    " · the paper’s"
+                } else {
+                    " · ours"
+                };
+                if ui
+                    .selectable_label(is_chosen, format!("{text}{note}"))
+                    .clicked()
+                    && !is_chosen
+                {
                     intents.push(Intent::Family(family));
                 }
             }
@@ -180,7 +198,10 @@ fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     match chosen {
         DirectionFamily::LowPass { sigma_px } => row(ui, "Smoothing σ", None, |ui, _| {
             let mut sigma = sigma_px;
-            let field = DragValue::new(&mut sigma).range(0.3..=32.0).speed(0.05).suffix(" px");
+            let field = DragValue::new(&mut sigma)
+                .range(0.3..=32.0)
+                .speed(0.05)
+                .suffix(" px");
             let response = ui.add(field).accessible_name("Smoothing σ in pixels");
             if response.changed() && sigma != sigma_px {
                 intents.push(Intent::Family(DirectionFamily::LowPass { sigma_px: sigma }));
@@ -191,7 +212,9 @@ fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
             let field = DragValue::new(&mut number).range(1..=32).speed(0.1);
             let response = ui.add(field).accessible_name("Number of singular vectors");
             if response.changed() && number != count {
-                intents.push(Intent::Family(DirectionFamily::TopSingular { count: number }));
+                intents.push(Intent::Family(DirectionFamily::TopSingular {
+                    count: number,
+                }));
             }
         }),
         _ => {}
@@ -225,7 +248,10 @@ fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         let new = ui
             .add_sized(Vec2::new(button_width, ROW_HEIGHT), button)
             .accessible_name("New seed");
-        if new.on_hover_text(format!("{} (N)", UiCommand::NewSeed.tooltip())).clicked() {
+        if new
+            .on_hover_text(format!("{} (N)", UiCommand::NewSeed.tooltip()))
+            .clicked()
+        {
             intents.push(Intent::Do(UiCommand::NewSeed));
         }
     });
@@ -293,20 +319,34 @@ fn device_text(device: &DeviceInfo) -> String {
 
 fn device_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let state = scene.state;
-    let in_use = state.device.as_ref().map_or_else(|| "starting".to_owned(), device_text);
+    let in_use = state
+        .device
+        .as_ref()
+        .map_or_else(|| "starting".to_owned(), device_text);
     let selected = match &state.device_choice {
         DeviceChoice::Auto => format!("auto: {in_use}"),
         _ => in_use,
     };
     row(ui, "Device", None, |ui, width| {
-        let combo = ComboBox::from_id_salt("device").width(width).truncate().selected_text(selected);
+        let combo = ComboBox::from_id_salt("device")
+            .width(width)
+            .truncate()
+            .selected_text(selected);
         let inner = combo.show_ui(ui, |ui| {
             let choose = |ui: &mut Ui, choice: DeviceChoice, text: &str, intents: &mut Vec<_>| {
-                if ui.selectable_label(choice == state.device_choice, text).clicked() {
+                if ui
+                    .selectable_label(choice == state.device_choice, text)
+                    .clicked()
+                {
                     intents.push(Intent::Device(choice));
                 }
             };
-            choose(ui, DeviceChoice::Auto, "auto: the best hardware, else cpu", intents);
+            choose(
+                ui,
+                DeviceChoice::Auto,
+                "auto: the best hardware, else cpu",
+                intents,
+            );
             choose(ui, DeviceChoice::Cpu, "cpu · flex", intents);
             for device in state.devices.iter().filter(|device| device.api != "flex") {
                 let choice = DeviceChoice::Adapter(device.name.clone());

@@ -2,18 +2,23 @@
 
 use eframe::egui::accesskit::Action;
 use eframe::egui::{
-    Align2, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Sense, Stroke, TextEdit, Ui, Vec2,
-    WidgetInfo,
+    Align, Align2, CursorIcon, EventFilter, FontId, Key, Layout, Pos2, Rect, Sense, Stroke,
+    TextEdit, Ui, Vec2, WidgetInfo,
 };
 
 use super::info;
+use crate::app::explain;
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
 use crate::app::theme::{self, LARGE, Palette, SMALL};
 use crate::app::view::View;
-use crate::app::explain;
 use crate::figure::ticks::log_ticks;
 use crate::recipe::grey_rms;
+
+/// Width of the typed entry in points.
+const ENTRY_WIDTH: f32 = 84.0;
+/// Width of the magnitude in grey levels in points.
+const GREY_WIDTH: f32 = 160.0;
 
 /// Steps of an arrow key in a decade.
 pub const FINE_STEPS: f64 = 50.0;
@@ -27,21 +32,23 @@ pub fn stepped(eta_l2: f64, steps: f64) -> f64 {
 pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     let palette = Palette::for_ui(ui);
     ui.horizontal(|ui| {
-        ui.set_min_height(44.0);
+        ui.set_min_size(Vec2::new(ui.available_width(), 44.0));
         let font = theme::bold_font(LARGE);
         ui.label(theme::scripted("η", &font, palette.marker));
         info(ui, &explain::ETA);
-        let right = 84.0 + 186.0 + 3.0 * ui.spacing().item_spacing.x;
+        let right = ENTRY_WIDTH + GREY_WIDTH + 2.0 * ui.spacing().item_spacing.x;
         let width = (ui.available_width() - right).max(120.0);
         let eta_l2 = slider_ui(ui, scene, width, palette, intents);
         entry_ui(ui, eta_l2, view, intents);
         let grey = grey_rms(eta_l2, scene.state.input_len());
         let text = format!("L2 = {} grey levels RMS", format::significant(grey, 3));
-        ui.add_sized(
-            Vec2::new(186.0, 26.0),
-            eframe::egui::Label::new(theme::note(text)).halign(eframe::egui::Align::LEFT),
-        )
-        .on_hover_text("Pixel RMS in grey levels of 255: 255 η/√(3HW)");
+        let layout = Layout::left_to_right(Align::Center);
+        let room = ui.allocate_ui_with_layout(Vec2::new(GREY_WIDTH, 26.0), layout, |ui| {
+            ui.set_min_width(GREY_WIDTH);
+            ui.label(theme::note(text))
+        });
+        room.inner
+            .on_hover_text("Pixel RMS in grey levels of 255: 255 η/√(3HW)");
     });
 }
 
@@ -55,8 +62,7 @@ fn slider_ui(
 ) -> f64 {
     let state = scene.state;
     let [low, high] = state.eta_range();
-    let (rect, response) =
-        ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click_and_drag());
+    let (rect, response) = ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click_and_drag());
     let track = Rect::from_x_y_ranges(
         rect.left() + 10.0..=rect.right() - 10.0,
         rect.top() + 12.0..=rect.top() + 18.0,
@@ -106,7 +112,14 @@ fn slider_ui(
         let top = track.bottom() + 3.0;
         painter.line_segment(
             [Pos2::new(x, top), Pos2::new(x, top + length)],
-            Stroke::new(1.0, if tick.major { palette.weak } else { palette.edge }),
+            Stroke::new(
+                1.0,
+                if tick.major {
+                    palette.weak
+                } else {
+                    palette.edge
+                },
+            ),
         );
         if let Some(label) = tick.label {
             let font = FontId::proportional(SMALL);
@@ -115,8 +128,17 @@ fn slider_ui(
         }
     }
     let handle = Pos2::new(x_of(shown), track.center().y);
-    let radius = if response.hovered() || response.dragged() { 10.0 } else { 9.0 };
-    painter.circle(handle, radius, palette.marker, Stroke::new(2.0, palette.card));
+    let radius = if response.hovered() || response.dragged() {
+        10.0
+    } else {
+        9.0
+    };
+    painter.circle(
+        handle,
+        radius,
+        palette.marker,
+        Stroke::new(2.0, palette.card),
+    );
     if response.has_focus() {
         painter.circle_stroke(handle, radius + 3.0, Stroke::new(2.0, palette.encoder(0)));
     }
@@ -160,7 +182,7 @@ fn entry_ui(ui: &mut Ui, eta_l2: f64, view: &mut View, intents: &mut Vec<Intent>
         .align(eframe::egui::Align2::RIGHT_CENTER)
         .font(eframe::egui::TextStyle::Monospace);
     let response = ui
-        .add_sized(Vec2::new(84.0, 28.0), edit)
+        .add_sized(Vec2::new(ENTRY_WIDTH, 28.0), edit)
         .accessible_name("η, typed")
         .on_hover_text("Type a magnitude and press Enter");
     if response.has_focus() {

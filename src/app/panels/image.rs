@@ -1,8 +1,8 @@
 //! The photograph as the encoder sees it, perturbed by ηu.
 
 use eframe::egui::{
-    Align2, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Response, Role, Sense, Slider, Stroke,
-    StrokeKind, Ui, Vec2, WidgetInfo,
+    Align2, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Response, Role, Sense, Slider,
+    Stroke, StrokeKind, Ui, Vec2, WidgetInfo,
 };
 use eframe::egui_wgpu;
 
@@ -24,12 +24,18 @@ const SEAM_STEP: f32 = 0.02;
 /// The whole panel.
 pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     heading(ui, "Image", |ui| {
-        if ui.button("Open…").on_hover_text("O, or drop a file on the window").clicked() {
+        if ui
+            .button("Open…")
+            .on_hover_text("O, or drop a file on the window")
+            .clicked()
+        {
             intents.push(Intent::Do(UiCommand::Open));
         }
     });
     // The classes below need about 240 points.
-    let side = ui.available_width().min((ui.available_height() - 240.0).max(160.0));
+    let side = ui
+        .available_width()
+        .min((ui.available_height() - 240.0).max(160.0));
     let (rect, response) = ui
         .horizontal(|ui| {
             let spare = (ui.available_width() - side).max(0.0) / 2.0;
@@ -51,7 +57,13 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
 
 fn empty_ui(ui: &Ui, scene: &Scene<'_>, rect: Rect) {
     let palette = Palette::for_ui(ui);
-    ui.painter().rect(rect, 4.0, palette.well, Stroke::new(1.0, palette.edge), StrokeKind::Inside);
+    ui.painter().rect(
+        rect,
+        4.0,
+        palette.well,
+        Stroke::new(1.0, palette.edge),
+        StrokeKind::Inside,
+    );
     let text = if let Some(name) = scene.state.opening_name() {
         format!("opening {name}")
     } else if scene.state.photo.is_some() {
@@ -60,12 +72,21 @@ fn empty_ui(ui: &Ui, scene: &Scene<'_>, rect: Rect) {
             .lane(Lane::Profile)
             .progress
             .as_ref()
-            .map_or_else(|| "preparing the photograph".to_owned(), |p| p.stage.clone())
+            .map_or_else(
+                || "preparing the photograph".to_owned(),
+                |p| p.stage.clone(),
+            )
     } else {
         "Drop a photograph here,\nor press O".to_owned()
     };
     let font = FontId::proportional(BODY);
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, text, font, palette.weak);
+    ui.painter().text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        text,
+        font,
+        palette.weak,
+    );
 }
 
 fn preview_ui(
@@ -105,18 +126,36 @@ fn preview_ui(
         },
     };
     let clipped = (mode == ViewMode::Clipped)
-        .then(|| preview.direction.as_ref().map(|u| clipped_fraction(&preview, u)))
+        .then(|| {
+            preview
+                .direction
+                .as_ref()
+                .map(|u| clipped_fraction(&preview, u))
+        })
         .flatten();
-    ui.painter().add(egui_wgpu::Callback::new_paint_callback(rect, preview));
+    ui.painter()
+        .add(egui_wgpu::Callback::new_paint_callback(rect, preview));
 
     let eta = format::significant(scene.state.eta_l2, 3);
     let said = match mode {
         ViewMode::Split => {
             let seam = rect.left() + view.seam * rect.width();
             draw_seam(ui, rect, seam, &response, palette);
-            caption(ui, rect, Pos2::new(seam - 8.0, rect.bottom() - 8.0), Align2::RIGHT_BOTTOM, "original");
+            caption(
+                ui,
+                rect,
+                Pos2::new(seam - 8.0, rect.bottom() - 8.0),
+                Align2::RIGHT_BOTTOM,
+                "original",
+            );
             let right = format!("+ ηu, η = {eta}");
-            caption(ui, rect, Pos2::new(seam + 8.0, rect.bottom() - 8.0), Align2::LEFT_BOTTOM, &right);
+            caption(
+                ui,
+                rect,
+                Pos2::new(seam + 8.0, rect.bottom() - 8.0),
+                Align2::LEFT_BOTTOM,
+                &right,
+            );
             None
         }
         ViewMode::Noise => {
@@ -138,7 +177,12 @@ fn preview_ui(
     if mode == ViewMode::Clipped {
         clip_legend(ui, rect, palette);
     }
-    ui.painter().rect_stroke(rect, 0.0, Stroke::new(1.0, palette.edge), StrokeKind::Outside);
+    ui.painter().rect_stroke(
+        rect,
+        0.0,
+        Stroke::new(1.0, palette.edge),
+        StrokeKind::Outside,
+    );
     response.widget_info(|| match mode {
         ViewMode::Split => WidgetInfo::slider(
             true,
@@ -162,7 +206,10 @@ fn move_seam(ui: &Ui, view: &mut View, response: &Response, rect: Rect) {
         response.request_focus();
     }
     if response.has_focus() {
-        let arrows = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
+        let arrows = EventFilter {
+            horizontal_arrows: true,
+            ..EventFilter::default()
+        };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
         let steps = ui.input(|input| {
             input.num_presses(Key::ArrowRight) as f32 - input.num_presses(Key::ArrowLeft) as f32
@@ -181,7 +228,12 @@ fn draw_seam(ui: &Ui, rect: Rect, x: f32, response: &Response, palette: Palette)
     let width = if response.has_focus() { 2.5 } else { 1.5 };
     painter.line_segment(ends, Stroke::new(width, palette.marker));
     let handle = Pos2::new(x, rect.center().y);
-    painter.circle(handle, 7.0, palette.card, Stroke::new(width, palette.marker));
+    painter.circle(
+        handle,
+        7.0,
+        palette.card,
+        Stroke::new(width, palette.marker),
+    );
 }
 
 /// Text on the image, on a plate so that it reads on any photograph.
@@ -190,7 +242,11 @@ fn caption(ui: &Ui, clip: Rect, at: Pos2, anchor: Align2, text: &str) {
     let painter = ui.painter().with_clip_rect(clip);
     let galley = painter.layout_no_wrap(text.to_owned(), FontId::proportional(SMALL), palette.text);
     let rect = anchor.anchor_size(at, galley.size());
-    painter.rect_filled(rect.expand2(Vec2::new(5.0, 2.0)), 3.0, palette.card.gamma_multiply(0.85));
+    painter.rect_filled(
+        rect.expand2(Vec2::new(5.0, 2.0)),
+        3.0,
+        palette.card.gamma_multiply(0.85),
+    );
     painter.galley(rect.min, galley, palette.text);
 }
 
@@ -199,7 +255,13 @@ fn clip_legend(ui: &Ui, rect: Rect, palette: Palette) {
     for (colour, text) in [(palette.above, "above 1"), (palette.below, "below 0")] {
         let swatch = Rect::from_min_size(at, Vec2::splat(12.0));
         caption(ui, rect, at + Vec2::new(20.0, -1.0), Align2::LEFT_TOP, text);
-        ui.painter().rect(swatch, 2.0, colour, Stroke::new(1.0, palette.card), StrokeKind::Outside);
+        ui.painter().rect(
+            swatch,
+            2.0,
+            colour,
+            Stroke::new(1.0, palette.card),
+            StrokeKind::Outside,
+        );
         at.y += 22.0;
     }
 }
@@ -212,7 +274,9 @@ fn clipped_fraction(preview: &Preview, direction: &[f32]) -> f64 {
         let value = preview.pixels[i] + eta * direction[i];
         !(0.0..=1.0).contains(&value)
     };
-    let count = (0..plane).filter(|&p| (0..3).any(|c| is_outside(c * plane + p))).count();
+    let count = (0..plane)
+        .filter(|&p| (0..3).any(|c| is_outside(c * plane + p)))
+        .count();
     count as f64 / plane as f64
 }
 
@@ -220,9 +284,21 @@ fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     ui.horizontal(|ui| {
         ui.set_min_height(26.0);
         let modes = [
-            (ViewMode::Split, "Split", "Original and perturbed image with a seam to drag"),
-            (ViewMode::Noise, "Noise ×", "The perturbation alone, amplified about mid-grey"),
-            (ViewMode::Clipped, "Clipped", "Pixels that the encoder sees and no screen can show"),
+            (
+                ViewMode::Split,
+                "Split",
+                "Original and perturbed image with a seam to drag",
+            ),
+            (
+                ViewMode::Noise,
+                "Noise ×",
+                "The perturbation alone, amplified about mid-grey",
+            ),
+            (
+                ViewMode::Clipped,
+                "Clipped",
+                "Pixels that the encoder sees and no screen can show",
+            ),
         ];
         if let Some(mode) = alternatives(ui, scene.settings.view, &modes) {
             intents.push(Intent::View(mode));
@@ -230,9 +306,14 @@ fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         if scene.settings.view == ViewMode::Noise {
             let mut gain = scene.settings.gain;
             ui.spacing_mut().slider_width = (ui.available_width() - 8.0).clamp(40.0, 140.0);
-            let slider = Slider::new(&mut gain, 1.0..=1000.0).logarithmic(true).show_value(false);
+            let slider = Slider::new(&mut gain, 1.0..=1000.0)
+                .logarithmic(true)
+                .show_value(false);
             let response = ui.add(slider).accessible_name("Amplification of the noise");
-            if response.on_hover_text("Amplification of the noise").changed() {
+            if response
+                .on_hover_text("Amplification of the noise")
+                .changed()
+            {
                 intents.push(Intent::Gain(gain));
             }
         } else {
@@ -249,7 +330,9 @@ fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 
 /// Name, size, what was done to the file, and the encoder's own preprocessing.
 fn description_ui(ui: &mut Ui, scene: &Scene<'_>) {
-    let Some(photo) = &scene.state.photo else { return };
+    let Some(photo) = &scene.state.photo else {
+        return;
+    };
     let mut parts = vec![format!("{} × {} px", photo.width, photo.height)];
     parts.extend(photo.treatment.iter().cloned());
     ui.horizontal_wrapped(|ui| {
@@ -276,10 +359,12 @@ fn classes_ui(ui: &mut Ui, loaded: &Loaded) {
         let (rect, response) =
             ui.allocate_exact_size(Vec2::new(ui.available_width(), 18.0), Sense::hover());
         let percent = format!("{:.1} %", 100.0 * probability);
-        ui.painter().rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
+        ui.painter()
+            .rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
         let mut bar = rect;
         bar.set_width(rect.width() * probability.clamp(0.0, 1.0));
-        ui.painter().rect_filled(bar, 3.0, palette.encoder(0).gamma_multiply(0.3));
+        ui.painter()
+            .rect_filled(bar, 3.0, palette.encoder(0).gamma_multiply(0.3));
         let font = FontId::proportional(SMALL);
         let number = ui.painter().text(
             rect.right_center() - Vec2::new(6.0, 0.0),

@@ -21,7 +21,9 @@ pub fn menu_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 /// A menu entry with its key.
 fn entry(ui: &mut Ui, command: UiCommand, enabled: bool, intents: &mut Vec<Intent>) {
     let button = Button::new(command.text()).right_text(command.key_text(ui.ctx()));
-    let response = ui.add_enabled(enabled, button).accessible_name(command.text());
+    let response = ui
+        .add_enabled(enabled, button)
+        .accessible_name(command.text());
     if response.on_hover_text(command.tooltip()).clicked() {
         intents.push(Intent::Do(command));
         ui.close();
@@ -45,10 +47,15 @@ fn file_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     ui.add_enabled_ui(!scene.settings.recent.is_empty(), |ui| {
         ui.menu_button("Recent", |ui| {
             for path in &scene.settings.recent {
-                let name = path
-                    .file_name()
-                    .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into());
-                if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
+                let name = path.file_name().map_or_else(
+                    || path.display().to_string(),
+                    |n| n.to_string_lossy().into(),
+                );
+                if ui
+                    .button(name)
+                    .on_hover_text(path.display().to_string())
+                    .clicked()
+                {
                     intents.push(Intent::Open(ImageSource::Path(path.clone())));
                     ui.close();
                 }
@@ -58,8 +65,18 @@ fn file_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     ui.menu_button("Bundled photographs", |ui| bundled_ui(ui, intents));
     entry(ui, UiCommand::Paste, true, intents);
     ui.separator();
-    entry(ui, UiCommand::Export, !scene.state.exportable().is_empty(), intents);
-    entry(ui, UiCommand::CopyCommand, scene.state.source.is_some(), intents);
+    entry(
+        ui,
+        UiCommand::Export,
+        !scene.state.exportable().is_empty(),
+        intents,
+    );
+    entry(
+        ui,
+        UiCommand::CopyCommand,
+        scene.state.source.is_some(),
+        intents,
+    );
     ui.separator();
     entry(ui, UiCommand::Quit, true, intents);
 }
@@ -86,8 +103,18 @@ fn view_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         }
     }
     ui.separator();
-    ticked(ui, scene.settings.x_scale == AxisScale::Log, UiCommand::ToggleXScale, intents);
-    ticked(ui, scene.settings.y_scale == AxisScale::Log, UiCommand::ToggleYScale, intents);
+    ticked(
+        ui,
+        scene.settings.x_scale == AxisScale::Log,
+        UiCommand::ToggleXScale,
+        intents,
+    );
+    ticked(
+        ui,
+        scene.settings.y_scale == AxisScale::Log,
+        UiCommand::ToggleYScale,
+        intents,
+    );
     entry(ui, UiCommand::ResetPlots, true, intents);
     ui.separator();
     entry(ui, UiCommand::ZoomIn, true, intents);
@@ -97,7 +124,10 @@ fn view_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 
 fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     for spec in &scene.state.catalogue {
-        if ui.radio(spec.name == scene.state.recipe.encoder, spec.title).clicked() {
+        if ui
+            .radio(spec.name == scene.state.recipe.encoder, spec.title)
+            .clicked()
+        {
             intents.push(Intent::Encoder(spec.name));
             ui.close();
         }
@@ -111,9 +141,12 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 }
 
 fn help_ui(ui: &mut Ui, intents: &mut Vec<Intent>) {
-    for command in
-        [UiCommand::Keys, UiCommand::Welcome, UiCommand::Messages, UiCommand::About]
-    {
+    for command in [
+        UiCommand::Keys,
+        UiCommand::Welcome,
+        UiCommand::Messages,
+        UiCommand::About,
+    ] {
         entry(ui, command, true, intents);
     }
 }

@@ -10,8 +10,15 @@ use crate::app::theme::{self, Palette};
 
 /// Shows the newest open messages of a place over the top of its panel: nothing below them moves,
 /// and what was on screen stays there.
-pub fn messages_ui(ui: &Ui, scene: &Scene<'_>, place: Place, rect: Rect, intents: &mut Vec<Intent>) {
-    let mut top = rect.top() + 8.0;
+pub fn messages_ui(
+    ui: &Ui,
+    scene: &Scene<'_>,
+    place: Place,
+    rect: Rect,
+    intents: &mut Vec<Intent>,
+) {
+    // Below the panel's heading, whose buttons may be what is needed now.
+    let mut top = rect.top() + 48.0;
     for message in scene.state.messages_at(place).take(2) {
         let width = (rect.width() - 16.0).min(520.0);
         let response = Area::new(Id::unique(("message", message.id)))
@@ -35,15 +42,17 @@ fn message_card(ui: &mut Ui, message: &Message, intents: &mut Vec<Intent>) {
         Content::Written(_) => palette.good,
         Content::Note(_) => palette.weak,
     };
-    theme::floating_card(ui, palette).stroke(Stroke::new(1.5, colour)).show(ui, |ui| {
-        ui.set_width(ui.available_width());
-        message_text(ui, message);
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if ui.button("Dismiss").clicked() {
-                intents.push(Intent::Dismiss(message.id));
-            }
+    theme::floating_card(ui, palette)
+        .stroke(Stroke::new(1.5, colour))
+        .show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            message_text(ui, message);
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if ui.button("Dismiss").clicked() {
+                    intents.push(Intent::Dismiss(message.id));
+                }
+            });
         });
-    });
 }
 
 /// The text of a message.
@@ -74,8 +83,10 @@ pub fn message_text(ui: &mut Ui, message: &Message) {
 /// A fragment as a sentence: with a capital and a final stop.
 fn sentence(fragment: &str) -> String {
     let mut characters = fragment.chars();
-    let mut text: String =
-        characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let mut text: String = characters
+        .next()
+        .map(|first| first.to_uppercase().to_string())
+        .unwrap_or_default();
     text.extend(characters);
     if !text.ends_with(['.', '!', '?']) {
         text.push('.');

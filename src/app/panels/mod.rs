@@ -25,13 +25,17 @@ pub fn heading(ui: &mut Ui, markup: &str, right: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
         ui.set_min_height(26.0);
         let colour = ui.visuals().text_color();
-        ui.label(theme::scripted(markup, &theme::bold_font(theme::BODY), colour));
+        ui.label(theme::scripted(
+            markup,
+            &theme::bold_font(theme::BODY),
+            colour,
+        ));
         ui.with_layout(Layout::right_to_left(Align::Center), right);
     });
 }
 
 /// Side of the sign ⓘ in points.
-const INFO_SIDE: f32 = 16.0;
+pub const INFO_SIDE: f32 = 16.0;
 
 /// The sign ⓘ, which opens formula, unit, source and one sentence.
 pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
@@ -40,9 +44,11 @@ pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
     let palette = Palette::for_ui(ui);
     let colour = if is_lit { palette.text } else { palette.weak };
     let width = if response.has_focus() { 2.0 } else { 1.0 };
-    ui.painter().circle_stroke(rect.center(), 6.5, Stroke::new(width, colour));
+    ui.painter()
+        .circle_stroke(rect.center(), 6.5, Stroke::new(width, colour));
     let font = theme::bold_font(10.0);
-    ui.painter().text(rect.center(), Align2::CENTER_CENTER, "i", font, colour);
+    ui.painter()
+        .text(rect.center(), Align2::CENTER_CENTER, "i", font, colour);
     let name = format!("About: {}", about.title);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
     Popup::from_toggle_button_response(&response)
@@ -51,9 +57,11 @@ pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
             ui.set_max_width(320.0);
             ui.label(theme::bold(about.title));
             ui.label(about.sentence);
-            for (name, text) in
-                [("formula", about.formula), ("unit", about.unit), ("source", about.source)]
-            {
+            for (name, text) in [
+                ("formula", about.formula),
+                ("unit", about.unit),
+                ("source", about.source),
+            ] {
                 ui.label(theme::note(format!("{name}: {text}")));
             }
         });
@@ -70,7 +78,9 @@ pub fn alternatives<T: Copy + PartialEq>(
     ui.scope(|ui| {
         ui.spacing_mut().item_spacing.x = 2.0;
         for (value, text, tooltip) in all {
-            let response = ui.selectable_label(*value == chosen, *text).on_hover_text(*tooltip);
+            let response = ui
+                .selectable_label(*value == chosen, *text)
+                .on_hover_text(*tooltip);
             if response.clicked() && *value != chosen {
                 answer = Some(*value);
             }

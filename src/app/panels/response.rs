@@ -33,17 +33,25 @@ pub fn response_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
     let size = Vec2::new(width, plots_height * UPPER_SHARE);
     let upper = plots::response_plot(ui, scene, size, reset);
     if let Some(text) = nothing_yet(scene) {
-        let at = upper.transform.frame().center();
+        let frame = upper.transform.frame();
+        // Between the line r = 1 and the top.
+        let at = frame.center_top() + Vec2::new(0.0, 0.28 * frame.height());
         let font = FontId::proportional(BODY);
-        ui.painter().text(at, Align2::CENTER_CENTER, text, font, palette.weak);
+        let galley = ui
+            .painter()
+            .layout(text, font, palette.text, frame.width() - 32.0);
+        let place = Align2::CENTER_CENTER.anchor_size(at, galley.size());
+        ui.painter()
+            .rect_filled(place.expand2(Vec2::new(10.0, 4.0)), 4.0, palette.well);
+        ui.painter().galley(place.min, galley, palette.text);
     }
     ui.add_space(8.0);
-    heading(ui, "Displacement and prediction", |ui| {
+    heading(ui, "Displacement and prediction, squared", |ui| {
         info(ui, &explain::DISPLACEMENT);
         ui.add_space(8.0);
-        legend_entry(ui, "η² mean ‖Ju‖²", palette.prediction, false, 2.5);
+        legend_entry(ui, "linear prediction", palette.prediction, false, 2.5);
         let colour = palette.encoder(scene.state.encoder_index());
-        legend_entry(ui, "mean ‖Φ(x+ηu) − Φ(x)‖²", colour, false, 2.5);
+        legend_entry(ui, "measured", colour, false, 2.5);
     });
     let size = Vec2::new(width, ui.available_height().max(60.0));
     let lower = plots::displacement_plot(ui, scene, size, reset);
@@ -56,8 +64,10 @@ fn legend(ui: &mut Ui, scene: &Scene<'_>, palette: Palette) {
     if scene.state.twin_shown {
         legend_entry(ui, curve_name(WeightsKind::Random), colour, true, 2.5);
     }
-    legend_entry(ui, "single pairs", colour.gamma_multiply(0.45), false, 1.0);
-    legend_entry(ui, "trained, mean ± s.e.", colour, false, 2.5);
+    if ui.available_width() > 230.0 {
+        legend_entry(ui, "single pairs", colour.gamma_multiply(0.45), false, 1.0);
+    }
+    legend_entry(ui, "trained ± s.e.", colour, false, 2.5);
 }
 
 fn axis_switches(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
@@ -67,11 +77,19 @@ fn axis_switches(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     };
     let settings = scene.settings;
     let is_log = settings.y_scale == AxisScale::Log;
-    if ui.selectable_label(is_log, "log r").on_hover_text("Logarithmic r axis (Y)").clicked() {
+    if ui
+        .selectable_label(is_log, "log r")
+        .on_hover_text("Logarithmic r axis (Y)")
+        .clicked()
+    {
         intents.push(Intent::YScale(toggled(settings.y_scale)));
     }
     let is_log = settings.x_scale == AxisScale::Log;
-    if ui.selectable_label(is_log, "log η").on_hover_text("Logarithmic η axis (X)").clicked() {
+    if ui
+        .selectable_label(is_log, "log η")
+        .on_hover_text("Logarithmic η axis (X)")
+        .clicked()
+    {
         intents.push(Intent::XScale(toggled(settings.x_scale)));
     }
 }
@@ -81,7 +99,10 @@ fn nothing_yet(scene: &Scene<'_>) -> Option<String> {
     let state = scene.state;
     let undefined = state.curves().find_map(|(weights, curve)| {
         let reason = curve.profile()?.undefined.as_ref()?;
-        Some(format!("r of the {} curve is undefined: {reason}", curve_name(weights)))
+        Some(format!(
+            "r of the {} curve is undefined: {reason}",
+            curve_name(weights)
+        ))
     });
     if undefined.is_some() {
         return undefined;

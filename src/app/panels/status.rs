@@ -10,7 +10,12 @@ use crate::app::ui_command::UiCommand;
 use crate::worker::{Lane, Progress};
 
 /// The whole bar.
-pub fn status_ui(ui: &mut Ui, scene: &Scene<'_>, memory_bytes: Option<usize>, intents: &mut Vec<Intent>) {
+pub fn status_ui(
+    ui: &mut Ui,
+    scene: &Scene<'_>,
+    memory_bytes: Option<usize>,
+    intents: &mut Vec<Intent>,
+) {
     let state = scene.state;
     ui.horizontal(|ui| {
         ui.set_min_height(26.0);
@@ -48,7 +53,10 @@ fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
     let can_pause = matches!(state.refinement, Refinement::Running | Refinement::Paused);
     let size = Vec2::new(64.0, 24.0);
     let cancel = ui.add_enabled(is_busy, Button::new("Cancel").min_size(size));
-    if cancel.on_hover_text("Stop the work; what is shown stays (Esc)").clicked() {
+    if cancel
+        .on_hover_text("Stop the work; what is shown stays (Esc)")
+        .clicked()
+    {
         intents.push(Intent::Do(UiCommand::Cancel));
     }
     let (text, tooltip) = match state.refinement {
@@ -63,14 +71,21 @@ fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
     }
     let fraction = work
         .and_then(|(_, lane)| lane.progress.as_ref())
-        .map_or(if is_busy { 0.0 } else { 1.0 }, |progress| progress.fraction);
-    let bar = ProgressBar::new(fraction).desired_width(140.0).desired_height(8.0);
+        .map_or(if is_busy { 0.0 } else { 1.0 }, |progress| {
+            progress.fraction
+        });
+    let bar = ProgressBar::new(fraction)
+        .desired_width(140.0)
+        .desired_height(8.0);
     ui.add_visible(is_busy, bar).accessible_name("Progress");
 }
 
 /// Photograph, encoder and device.
 fn context_text(state: &State) -> String {
-    let photo = state.photo.as_ref().map_or("no photograph", |photo| photo.name.as_str());
+    let photo = state
+        .photo
+        .as_ref()
+        .map_or("no photograph", |photo| photo.name.as_str());
     let device = state.device.as_ref().map_or_else(
         || "device starting".to_owned(),
         |device| {
@@ -100,7 +115,10 @@ fn stage_text(state: &State) -> String {
         Refinement::Stopped => "stopped".to_owned(),
         _ => match state.relative_error() {
             Some(error) => {
-                format!("done · ± {} % at most", format::significant(100.0 * error, 2))
+                format!(
+                    "done · ± {} % at most",
+                    format::significant(100.0 * error, 2)
+                )
             }
             None => String::new(),
         },
@@ -108,7 +126,9 @@ fn stage_text(state: &State) -> String {
 }
 
 fn describe(progress: Option<&Progress>, idle: &str) -> String {
-    let Some(progress) = progress else { return idle.to_owned() };
+    let Some(progress) = progress else {
+        return idle.to_owned();
+    };
     match progress.remaining {
         Some(time) => format!("{} · {} left", progress.stage, format::duration(time)),
         None => progress.stage.clone(),

@@ -2,7 +2,7 @@
 
 use eframe::egui::{Align, Grid, Layout, RichText, Ui, Vec2};
 
-use super::info;
+use super::{INFO_SIDE, info};
 use crate::app::explain::{self, Explanation};
 use crate::app::format::{self, UNDEFINED};
 use crate::app::intent::Scene;
@@ -12,10 +12,10 @@ use crate::geometry::Summary;
 use crate::geometry::summary::Reading;
 use crate::recipe::WeightsKind;
 
-/// Width of a column of figures.
-const COLUMN: f32 = 78.0;
+/// Distance between columns.
+const SPACING: f32 = 8.0;
 /// Width of the names.
-const NAMES: f32 = 84.0;
+const NAMES: f32 = 76.0;
 
 /// A row: name, explanation, and how it is read.
 type Row = (&'static str, &'static Explanation, fn(&Summary) -> &Reading);
@@ -33,31 +33,39 @@ const ROWS: [Row; 7] = [
 /// The whole table.
 pub fn summary_ui(ui: &mut Ui, scene: &Scene<'_>) {
     let curves: Vec<(WeightsKind, &Curve)> = scene.state.curves().collect();
-    Grid::new("summary").num_columns(4).spacing(Vec2::new(4.0, 2.0)).show(ui, |ui| {
-        name(ui, "");
-        for (weights, _) in &curves {
-            let title = match weights {
-                WeightsKind::Trained => "trained",
-                WeightsKind::Random => "twin",
-            };
-            figure(ui, RichText::new(title).small().weak(), None, false);
-        }
-        ui.end_row();
-        for (title, about, read) in ROWS {
-            name(ui, title);
-            for (_, curve) in &curves {
-                reading(ui, curve, read);
+    let count = curves.len() as f32;
+    // The figures share what names and ⓘ leave, so that ⓘ stands below the others of the panel.
+    let room = ui.available_width() - NAMES - INFO_SIDE - (count + 1.0) * SPACING;
+    let column = room / count;
+    Grid::new("summary")
+        .num_columns(4)
+        .spacing(Vec2::new(SPACING, 2.0))
+        .min_row_height(20.0)
+        .show(ui, |ui| {
+            name(ui, "");
+            for (weights, _) in &curves {
+                let title = match weights {
+                    WeightsKind::Trained => "trained",
+                    WeightsKind::Random => "twin",
+                };
+                figure(ui, column, RichText::new(title).small().weak(), None, false);
             }
-            ui.push_id(title, |ui| info(ui, about));
             ui.end_row();
-        }
-        name(ui, "Shape");
-        for (_, curve) in &curves {
-            shape(ui, curve);
-        }
-        ui.push_id("Shape", |ui| info(ui, &explain::SHAPE));
-        ui.end_row();
-    });
+            for (title, about, read) in ROWS {
+                name(ui, title);
+                for (_, curve) in &curves {
+                    reading(ui, column, curve, read);
+                }
+                ui.push_id(title, |ui| info(ui, about));
+                ui.end_row();
+            }
+            name(ui, "Shape");
+            for (_, curve) in &curves {
+                shape(ui, column, curve);
+            }
+            ui.push_id("Shape", |ui| info(ui, &explain::SHAPE));
+            ui.end_row();
+        });
 }
 
 fn name(ui: &mut Ui, text: &str) {
@@ -71,30 +79,40 @@ fn name(ui: &mut Ui, text: &str) {
     );
 }
 
-fn reading(ui: &mut Ui, curve: &Curve, read: fn(&Summary) -> &Reading) {
+fn reading(ui: &mut Ui, column: f32, curve: &Curve, read: fn(&Summary) -> &Reading) {
     let Some(profile) = curve.profile() else {
         let reason = "not measured yet".to_owned();
-        figure(ui, RichText::new(UNDEFINED).weak(), Some(reason), false);
+        figure(
+            ui,
+            column,
+            RichText::new(UNDEFINED).weak(),
+            Some(reason),
+            false,
+        );
         return;
     };
     match read(&profile.summary) {
         Reading::Value(value) => {
-            figure(ui, RichText::new(format::significant(*value, 3)), None, curve.stale);
+            let text = RichText::new(format::significant(*value, 3));
+            figure(ui, column, text, None, curve.stale);
         }
         Reading::Undefined(reason) => {
-            figure(ui, RichText::new(UNDEFINED), Some(reason.clone()), curve.stale);
+            let text = RichText::new(UNDEFINED);
+            figure(ui, column, text, Some(reason.clone()), curve.stale);
         }
     }
 }
 
-fn shape(ui: &mut Ui, curve: &Curve) {
+fn shape(ui: &mut Ui, column: f32, curve: &Curve) {
     match curve.profile() {
         Some(profile) => {
             let word = theme::bold(profile.summary.shape.word());
-            figure(ui, word, Some(profile.summary.shape_reason.clone()), curve.stale);
+            let reason = profile.summary.shape_reason.clone();
+            figure(ui, column, word, Some(reason), curve.stale);
         }
         None => figure(
             ui,
+            column,
             RichText::new(UNDEFINED).weak(),
             Some("not measured yet".to_owned()),
             false,
@@ -103,14 +121,18 @@ fn shape(ui: &mut Ui, curve: &Curve) {
 }
 
 /// A figure, flush right in a column of fixed width.
-fn figure(ui: &mut Ui, text: RichText, reason: Option<String>, stale: bool) {
+fn figure(ui: &mut Ui, column: f32, text: RichText, reason: Option<String>, stale: bool) {
     let palette = Palette::for_ui(ui);
-    let text = if stale { text.color(palette.weak) } else { text };
+    let text = if stale {
+        text.color(palette.weak)
+    } else {
+        text
+    };
     ui.allocate_ui_with_layout(
-        Vec2::new(COLUMN, 20.0),
+        Vec2::new(column, 20.0),
         Layout::right_to_left(Align::Center),
         |ui| {
-            ui.set_min_width(COLUMN);
+            ui.set_min_width(column);
             let response = ui.label(text);
             if let Some(reason) = reason {
                 response.on_hover_text(reason);

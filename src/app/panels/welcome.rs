@@ -19,27 +19,33 @@ pub fn welcome_ui(ui: &Ui, scene: &Scene<'_>, curves: Rect, intents: &mut Vec<In
         .accessible_name("Welcome")
         .show(ui.ctx(), |ui| {
             let stroke = eframe::egui::Stroke::new(1.5, palette.marker);
-            theme::floating_card(ui, palette).stroke(stroke).show(ui, |ui| {
-                ui.set_width(WIDTH);
-                ui.label(theme::bold("What you see"));
-                ui.label(
-                    "The curve tells how much farther the encoder’s feature moves than its \
-                     derivative at this photograph predicts, when the pixels are perturbed by \
-                     noise of norm η. At r = 1 the encoder is linear; a trained one responds \
-                     most strongly at noise that is barely visible. The band is the standard \
-                     error and shrinks as directions are added.",
+            theme::floating_card(ui, palette)
+                .stroke(stroke)
+                .show(ui, |ui| {
+                    ui.set_width(WIDTH);
+                    ui.label(theme::bold("What you see"));
+                    ui.label(
+                    "When noise of norm η is added to this photograph, the encoder’s feature moves \
+                     r times as far, squared, as its derivative predicts. At r = 1 the encoder is \
+                     linear; a trained one responds most strongly to noise that you barely see. \
+                     The band is the standard error and shrinks as directions are added.",
                 );
-                ui.label(theme::bold("Drag η, then press R to see the untrained twin."));
-                ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                    if ui.button("Got it (Esc)").clicked() {
-                        intents.push(Intent::DismissWelcome);
-                    }
-                    let text =
-                        if scene.state.twin_shown { "Hide the twin (R)" } else { "Show the twin (R)" };
-                    if ui.button(text).clicked() {
-                        intents.push(Intent::Do(UiCommand::ToggleTwin));
-                    }
+                    ui.label(theme::bold(
+                        "Drag η, then press R to see the untrained twin.",
+                    ));
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                        if ui.button("Got it (Esc)").clicked() {
+                            intents.push(Intent::DismissWelcome);
+                        }
+                        let text = if scene.state.twin_shown {
+                            "Hide the twin (R)"
+                        } else {
+                            "Show the twin (R)"
+                        };
+                        if ui.button(text).clicked() {
+                            intents.push(Intent::Do(UiCommand::ToggleTwin));
+                        }
+                    });
                 });
-            });
         });
 }
