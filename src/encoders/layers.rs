@@ -6,7 +6,7 @@
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
 
-use super::convolution::conv2d;
+use super::windows::conv2d;
 use super::host_conv::Activation;
 use super::weights::{Init, Parameter, Weights};
 use crate::Result;

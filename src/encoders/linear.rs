@@ -8,7 +8,7 @@
 use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
 use burn::tensor::{Int, Tensor};
 
-use super::convolution::{conv2d, conv2d_transposed};
+use super::windows::{conv2d, conv2d_transposed};
 use super::host_conv::Activation;
 use super::layers;
 

@@ -1,14 +1,15 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
-pub mod convolution;
 pub mod efficientnet_lite;
 pub mod host_conv;
+pub mod host_pool;
 pub mod layers;
 pub mod linear;
 pub mod registry;
 pub mod squeezenet;
 pub mod value;
 pub mod weights;
+pub mod windows;
 
 use std::ops::ControlFlow;
 

@@ -9,12 +9,12 @@ use std::cell::RefCell;
 use std::ops::Add;
 use std::rc::Rc;
 
-use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Tensor, activation, module};
 
 use super::host_conv::Activation;
 use super::layers::{Conv2d, Linear};
 use super::linear::{LinearOp, Linearised, Step, spatial_mean};
+use super::windows::{max_pool2d, pool_options};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
 #[derive(Clone, Debug)]
@@ -128,13 +128,11 @@ impl Value {
     /// Maximum over square windows without padding; a last window that reaches beyond the edge
     /// counts (ceil mode). The derivative follows the first of equal values.
     pub fn max_pool(self, kernel: usize, stride: usize) -> Self {
-        let options = MaxPoolOptions::new([kernel; 2])
-            .with_stride([stride; 2])
-            .with_ceil_mode(true);
         let input = self.side();
         let Some(trace) = self.trace else {
-            return Self::plain(module::max_pool2d(self.primal, options));
+            return Self::plain(max_pool2d(self.primal, kernel, stride));
         };
+        let options = pool_options(kernel, stride);
         let (primal, winners) = module::max_pool2d_with_indices(self.primal, options);
         Self::map(Some(trace), primal, |y| {
             let [batch, channels, rows, cols] = y.dims();

@@ -1,14 +1,17 @@
-//! Convolutions on any device, forward and transposed.
+//! What is computed over windows of an image, on any device: convolutions, forward and transposed, and
+//! maxima.
 //!
-//! On the CPU device in single precision they are [`super::host_conv`]'s, elsewhere Burn's own.
+//! On the CPU device in single precision they are those of [`super::host_conv`] and
+//! [`super::host_pool`], elsewhere Burn's own.
 
 use burn::backend::Flex;
 use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
-use burn::tensor::ops::{ConvOptions, ConvTransposeOptions};
+use burn::tensor::ops::{ConvOptions, ConvTransposeOptions, MaxPoolOptions};
 use burn::tensor::{DType, Tensor, TensorData, activation, module};
 
 use super::host_conv::{self, Activation, ConvShape};
+use super::host_pool::{self, PoolShape};
 
 /// A convolution followed by an activation; `bias` is left out for tangents.
 pub fn conv2d(
@@ -35,6 +38,25 @@ pub fn conv2d(
         Activation::Relu => activation::relu(y),
         Activation::Relu6 => y.clamp(0.0, 6.0),
     }
+}
+
+/// Maximum over square windows without padding; a last window that reaches beyond the edge counts
+/// (ceil mode).
+pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
+    let [batch, channels, rows, cols] = x.dims();
+    if let Some(x) = on_host(&x) {
+        let input = [rows, cols];
+        let output = input.map(|side| side.saturating_sub(kernel).div_ceil(stride) + 1);
+        let shape = PoolShape { input, output, kernel, stride };
+        let y = host_pool::max_pool2d(x.storage(), &shape);
+        return from_host(y, [batch, channels, output[0], output[1]]);
+    }
+    module::max_pool2d(x, pool_options(kernel, stride))
+}
+
+/// Options of [`max_pool2d`] as Burn takes them.
+pub fn pool_options(kernel: usize, stride: usize) -> MaxPoolOptions<2> {
+    MaxPoolOptions::new([kernel; 2]).with_stride([stride; 2]).with_ceil_mode(true)
 }
 
 /// The shapes of a convolution that [`host_conv`] knows; `None` for others.

@@ -1,8 +1,8 @@
-//! The CPU device's own convolutions against Burn's, which compute in double precision here.
+//! The CPU device's own convolutions and maxima against Burn's, in double precision.
 
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use etascope::encoders::convolution::{conv2d, conv2d_transposed};
+use etascope::encoders::windows::{conv2d, conv2d_transposed, max_pool2d};
 use etascope::encoders::host_conv::Activation;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -153,4 +153,28 @@ fn not_a_number_passes_through_activations() {
     let options = ConvOptions::new([1; 2], [0; 2], [1; 2], 1);
     let y = conv2d(x, &weight, None, &options, Activation::Relu6);
     assert!(y.into_data().iter::<f32>().all(f32::is_nan));
+}
+
+#[test]
+fn host_maxima_are_burns() {
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    for (side, kernel, stride) in
+        [([9, 9], 3, 2), ([10, 13], 3, 2), ([113, 113], 3, 2), ([8, 6], 2, 2), ([7, 7], 2, 3), ([3, 3], 3, 1)]
+    {
+        let x = random([2, 3, side[0], side[1]], &mut rng);
+        let [single, double] =
+            [DType::F32, DType::F64].map(|dtype| max_pool2d(tensor(&x, dtype), kernel, stride));
+        let double = double.into_data().convert_dtype(DType::F32);
+        single.into_data().assert_eq(&double, true);
+    }
+}
+
+#[test]
+fn not_a_number_passes_through_maxima() {
+    for at in 0..9 {
+        let mut values = vec![1.0; 9];
+        values[at] = f64::NAN;
+        let y = max_pool2d(tensor(&(values, [1, 1, 3, 3]), DType::F32), 3, 2);
+        assert!(y.into_data().iter::<f32>().all(f32::is_nan), "position {at}");
+    }
 }
