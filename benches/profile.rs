@@ -9,7 +9,7 @@ use divan::{Bencher, black_box};
 use etascope::device::ComputeDevice;
 use etascope::encoders::{Readout, registry};
 use etascope::geometry::directions::{DirectionFamily, sample};
-use etascope::geometry::encoder_field::{BATCH, EncoderField};
+use etascope::geometry::encoder_field::EncoderField;
 use etascope::geometry::{Field, Perturbation, Profile, Profiler};
 use etascope::images::Prepared;
 use etascope::recipe::{ProfileRecipe, WeightsKind};
@@ -19,7 +19,7 @@ const ENCODERS: [&str; 2] = ["efficientnet_lite0", "squeezenet1_1"];
 const ETA_L2: f64 = 1.0;
 
 fn main() {
-    println!("batch {BATCH}");
+    println!("batch {}", field(ENCODERS[0]).batch());
     divan::main();
 }
 
@@ -47,7 +47,7 @@ fn field(name: &str) -> EncoderField {
 
 fn directions(field: &EncoderField) -> Vec<Arc<[f32]>> {
     let len = field.input_len();
-    (0..BATCH)
+    (0..field.batch())
         .filter_map(|index| sample(DirectionFamily::Isotropic, 0, index, (1, 1, len)))
         .collect()
 }
@@ -80,7 +80,7 @@ fn jvp(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = ENCODERS)]
 fn vjp(bencher: Bencher<'_, '_>, name: &str) {
     let mut field = field(name);
-    let cotangents = vec![1.0; BATCH * field.output_len()];
+    let cotangents = vec![1.0; field.batch() * field.output_len()];
     bencher.bench_local(|| field.vjp(&cotangents).expect("products"));
 }
 

@@ -13,7 +13,7 @@ use etascope::encoders::layers::Placement;
 use etascope::encoders::registry::{self, LoadedEncoder};
 use etascope::encoders::value::Value;
 use etascope::encoders::{Encoder, Readout};
-use etascope::geometry::encoder_field::{BATCH, EncoderField};
+use etascope::geometry::encoder_field::EncoderField;
 use etascope::geometry::{Field, Perturbation};
 use etascope::images::{Prepared, bundled};
 use etascope::recipe::WeightsKind;
@@ -321,7 +321,7 @@ fn a_field_forms_its_steps_in_raw_pixels_and_splits_large_calls() {
     let encoder = loaded(Tiny::SqueezeNet, cpu_f64());
     let photo = picture(67);
     let mut field = EncoderField::new(encoder.clone(), Readout::Pooled, &photo).expect("it fits");
-    let us = directions(field.input_len(), BATCH + 3);
+    let us = directions(field.input_len(), field.batch() + 3);
     let steps: Vec<Perturbation> = us
         .iter()
         .zip(1..)
@@ -377,11 +377,11 @@ fn a_fields_derivative_is_the_limit_of_its_differences() {
 
 #[test]
 fn a_fields_products_are_adjoint_over_several_batches() {
-    let count = BATCH + 2;
     for tiny in BOTH {
         let photo = picture(tiny.side_px());
         let encoder = loaded(tiny, cpu_f32());
         let mut field = EncoderField::new(encoder, Readout::Pooled, &photo).expect("it fits");
+        let count = field.batch() + 2;
         let us = directions(field.input_len(), count);
         let (input, output) = (field.input_len(), field.output_len());
         let vs: Vec<f64> = (0..count * output)

@@ -158,9 +158,13 @@ fn transposed_weight(weight: &[f32], shape: &ConvShape) -> Vec<f32> {
 /// Planes of size `from` with `stride − 1` zeros between neighbours, of size `to`.
 fn spread(v: &[f32], from: [usize; 2], stride: [usize; 2], to: [usize; 2]) -> Vec<f32> {
     let mut spread = vec![0.0; v.len() / (from[0] * from[1]) * to[0] * to[1]];
-    let planes = v.par_chunks(from[0] * from[1]).zip(spread.par_chunks_mut(to[0] * to[1]));
+    let planes = v
+        .par_chunks(from[0] * from[1])
+        .zip(spread.par_chunks_mut(to[0] * to[1]));
     planes.for_each(|(plane, target)| {
-        let rows = plane.chunks(from[1]).zip(target.chunks_mut(to[1]).step_by(stride[0]));
+        let rows = plane
+            .chunks(from[1])
+            .zip(target.chunks_mut(to[1]).step_by(stride[0]));
         for (row, target) in rows {
             for (value, from) in target.iter_mut().step_by(stride[1]).zip(row) {
                 *value = *from;
@@ -192,61 +196,90 @@ fn dense(
     let inner = shape.channels_in * shape.kernel[0] * shape.kernel[1];
     let threads = rayon::current_num_threads();
     // Images that share a product, without leaving a thread idle.
-    let images = COLUMNS_MIN.div_ceil(plane).min(shape.batch / threads).max(1);
+    let images = COLUMNS_MIN
+        .div_ceil(plane)
+        .min(shape.batch / threads)
+        .max(1);
     // Fewer images than threads are split by output channels.
-    let parts = if shape.batch >= threads { 1 } else { threads.div_ceil(shape.batch) };
+    let parts = if shape.batch >= threads {
+        1
+    } else {
+        threads.div_ceil(shape.batch)
+    };
     let part_channels = shape.channels_out.div_ceil(parts);
     let blocks: Vec<Block<'_>> = output
         .chunks_mut(images * shape.channels_out * plane)
         .enumerate()
         .flat_map(|(index, output)| {
-            let part_len = if parts == 1 { output.len() } else { part_channels * plane };
-            output.chunks_mut(part_len).enumerate().map(move |(part, output)| Block {
-                first_image: index * images,
-                first_channel: part * part_channels,
-                output,
-            })
+            let part_len = if parts == 1 {
+                output.len()
+            } else {
+                part_channels * plane
+            };
+            output
+                .chunks_mut(part_len)
+                .enumerate()
+                .map(move |(part, output)| Block {
+                    first_image: index * images,
+                    first_channel: part * part_channels,
+                    output,
+                })
         })
         .collect();
-    blocks.into_par_iter().for_each_init(<(Vec<f32>, Vec<f32>)>::default, |(patches, product), block| {
-        let images = if parts == 1 { block.output.len() / (shape.channels_out * plane) } else { 1 };
-        let channels = block.output.len() / (images * plane);
-        let bias = |channel| bias.map_or(0.0, |bias| bias[block.first_channel + channel]);
-        let lhs = &weight[block.first_channel * inner..][..channels * inner];
-        let lhs = MatRef::from_row_major_slice(lhs, channels, inner);
-        let x = &x[block.first_image * image_len..][..images * image_len];
-        if images > 1 {
-            unfold_images(x, shape, patches);
-            let rhs = MatRef::from_row_major_slice(patches, inner, images * plane);
-            product.resize(channels * images * plane, 0.0);
-            let out = MatMut::from_row_major_slice_mut(product, channels, images * plane);
-            matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
-            for (channel, row) in product.chunks_mut(images * plane).enumerate() {
-                finish(row, bias(channel), activation);
-                for (image, values) in row.chunks(plane).enumerate() {
-                    block.output[(image * channels + channel) * plane..][..plane]
-                        .copy_from_slice(values);
+    let (arch, range) = (pulp::Arch::new(), activation.range());
+    let finish = |values: &mut [f32], bias| {
+        arch.dispatch(Finish {
+            values,
+            bias,
+            range,
+        })
+    };
+    blocks.into_par_iter().for_each_init(
+        <(Vec<f32>, Vec<f32>)>::default,
+        |(patches, product), block| {
+            let images = if parts == 1 {
+                block.output.len() / (shape.channels_out * plane)
+            } else {
+                1
+            };
+            let channels = block.output.len() / (images * plane);
+            let bias = |channel| bias.map_or(0.0, |bias| bias[block.first_channel + channel]);
+            let lhs = &weight[block.first_channel * inner..][..channels * inner];
+            let lhs = MatRef::from_row_major_slice(lhs, channels, inner);
+            let x = &x[block.first_image * image_len..][..images * image_len];
+            if images > 1 {
+                unfold_images(x, shape, patches);
+                let rhs = MatRef::from_row_major_slice(patches, inner, images * plane);
+                product.resize(channels * images * plane, 0.0);
+                let out = MatMut::from_row_major_slice_mut(product, channels, images * plane);
+                matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
+                for (channel, row) in product.chunks_mut(images * plane).enumerate() {
+                    finish(row, bias(channel));
+                    for (image, values) in row.chunks(plane).enumerate() {
+                        block.output[(image * channels + channel) * plane..][..plane]
+                            .copy_from_slice(values);
+                    }
+                }
+                return;
+            }
+            for start in (0..plane).step_by(TILE_COLUMNS) {
+                let columns = TILE_COLUMNS.min(plane - start);
+                let out = MatMut::from_row_major_slice_mut(&mut *block.output, channels, plane);
+                let out = out.subcols_mut(start, columns);
+                let rhs = if shape.is_pointwise() {
+                    MatRef::from_row_major_slice(x, inner, plane).subcols(start, columns)
+                } else {
+                    patches.resize(inner * columns, 0.0);
+                    unfold(x, shape, start, columns, |row| row * columns, patches);
+                    MatRef::from_row_major_slice(patches.as_slice(), inner, columns)
+                };
+                matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
+                for (channel, row) in block.output.chunks_mut(plane).enumerate() {
+                    finish(&mut row[start..start + columns], bias(channel));
                 }
             }
-            return;
-        }
-        for start in (0..plane).step_by(TILE_COLUMNS) {
-            let columns = TILE_COLUMNS.min(plane - start);
-            let out = MatMut::from_row_major_slice_mut(&mut *block.output, channels, plane);
-            let out = out.subcols_mut(start, columns);
-            let rhs = if shape.is_pointwise() {
-                MatRef::from_row_major_slice(x, inner, plane).subcols(start, columns)
-            } else {
-                patches.resize(inner * columns, 0.0);
-                unfold(x, shape, start, columns, |row| row * columns, patches);
-                MatRef::from_row_major_slice(patches.as_slice(), inner, columns)
-            };
-            matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
-            for (channel, row) in block.output.chunks_mut(plane).enumerate() {
-                finish(&mut row[start..start + columns], bias(channel), activation);
-            }
-        }
-    });
+        },
+    );
 }
 
 /// The patches of several images side by side, as [`unfold`] writes them for one.
@@ -269,18 +302,53 @@ fn unfold_images(x: &[f32], shape: &ConvShape, patches: &mut Vec<f32>) {
 }
 
 /// Adds the bias and applies the activation.
-fn finish(values: &mut [f32], bias: f32, activation: Activation) {
-    let (low, high) = activation.range();
-    if activation == Activation::None {
-        if bias != 0.0 {
-            values.iter_mut().for_each(|value| *value += bias);
-        }
-    } else {
-        // Comparisons written so that NaN passes through, as in Burn's own activations.
-        for value in values {
-            let sum = *value + bias;
+struct Finish<'a> {
+    values: &'a mut [f32],
+    bias: f32,
+    range: (f32, f32),
+}
+
+impl pulp::WithSimd for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let (low, high) = self.range;
+        for value in self.values {
+            // Comparisons written so that NaN passes through, as in Burn's own activations.
+            let sum = *value + self.bias;
             let sum = if sum < low { low } else { sum };
             *value = if sum > high { high } else { sum };
+        }
+    }
+}
+
+/// `target[i] = source[i · stride]`, for as many as both hold.
+fn copy_strided(source: &[f32], stride: usize, target: &mut [f32]) {
+    match stride {
+        1 => {
+            let len = target.len().min(source.len());
+            target[..len].copy_from_slice(&source[..len]);
+        }
+        2 => {
+            // In pairs, which the compiler turns into shuffles.
+            let pairs = source.chunks_exact(2);
+            let last = pairs.remainder().first();
+            let odd_one = source.len() / 2;
+            if let (Some(value), Some(last)) = (target.get_mut(odd_one), last) {
+                *value = *last;
+            }
+            target
+                .iter_mut()
+                .zip(pairs)
+                .for_each(|(value, pair)| *value = pair[0]);
+        }
+        _ => {
+            let source = source.iter().step_by(stride);
+            target
+                .iter_mut()
+                .zip(source)
+                .for_each(|(value, from)| *value = *from);
         }
     }
 }
@@ -316,20 +384,24 @@ fn unfold(
                     let run = (out_width - ox).min(columns - at);
                     let target = &mut patches[at..at + run];
                     at += run;
-                    let y = (oy * stride_rows + ky).checked_sub(top).filter(|y| *y < height);
+                    let y = (oy * stride_rows + ky)
+                        .checked_sub(top)
+                        .filter(|y| *y < height);
                     let (first, last) = (first.max(ox).min(ox + run), last.max(ox).min(ox + run));
                     let Some(y) = y.filter(|_| first < last) else {
                         target.fill(0.0);
                         continue;
                     };
-                    let source = &image_row(channel, y, width)[first * stride_columns + kx - left..];
+                    let source =
+                        &image_row(channel, y, width)[first * stride_columns + kx - left..];
                     target[..first - ox].fill(0.0);
                     target[last - ox..].fill(0.0);
                     let target = &mut target[first - ox..last - ox];
                     if stride_columns == 1 {
                         target.copy_from_slice(&source[..target.len()]);
                     } else {
-                        for (value, from) in target.iter_mut().zip(source.iter().step_by(stride_columns))
+                        for (value, from) in
+                            target.iter_mut().zip(source.iter().step_by(stride_columns))
                         {
                             *value = *from;
                         }
@@ -344,7 +416,7 @@ fn image_row(channel: &[f32], y: usize, width: usize) -> &[f32] {
     &channel[y * width..][..width]
 }
 
-/// Outputs that [`accumulate`] holds in registers at a time.
+/// Most outputs that [`Accumulate`] holds in registers at a time, whatever the processor.
 const LANES: usize = 64;
 
 /// Depthwise convolution. Each padded plane is split by the stride into phases in which
@@ -379,21 +451,34 @@ fn depthwise(
         (phases, vec![0.0; flat_len.next_multiple_of(LANES)])
     };
     let arch = pulp::Arch::new();
-    output.par_chunks_mut(shape.output_plane()).enumerate().for_each_init(
-        scratch,
-        |(phases, flat), (index, plane)| {
+    output
+        .par_chunks_mut(shape.output_plane())
+        .enumerate()
+        .for_each_init(scratch, |(phases, flat), (index, plane)| {
             let channel = index % shape.channels_out;
             let source = &x[index * shape.input_plane()..][..shape.input_plane()];
-            split_phases(source, shape, [phase_height, phase_width], phase_len, phases);
+            split_phases(
+                source,
+                shape,
+                [phase_height, phase_width],
+                phase_len,
+                phases,
+            );
             let kernel = &weight[channel * taps.len()..][..taps.len()];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
             let range = activation.range();
-            arch.dispatch(Accumulate { phases, taps: &taps, kernel, bias, range, flat });
+            arch.dispatch(Accumulate {
+                phases,
+                taps: &taps,
+                kernel,
+                bias,
+                range,
+                flat,
+            });
             for (row, from) in plane.chunks_mut(out_width).zip(flat.chunks(phase_width)) {
                 row.copy_from_slice(&from[..out_width]);
             }
-        },
-    );
+        });
 }
 
 /// Copies a plane into its phases; the padding around it stays zero from call to call.
@@ -421,15 +506,7 @@ fn split_phases(
                 continue;
             }
             let target = &mut phases[base + phase_column * phase_len..][at..phase_width];
-            if stride_columns == 1 {
-                let len = target.len().min(row.len());
-                target[..len].copy_from_slice(&row[..len]);
-            } else {
-                for (value, from) in target.iter_mut().zip(row[first..].iter().step_by(stride_columns))
-                {
-                    *value = *from;
-                }
-            }
+            copy_strided(&row[first..], stride_columns, target);
         }
     }
 }
@@ -448,19 +525,29 @@ impl pulp::WithSimd for Accumulate<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
-        let (low, high) = self.range;
-        for (block, target) in self.flat.chunks_exact_mut(LANES).enumerate() {
-            let mut sums = [self.bias; LANES];
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
+        let bias = simd.splat_f32s(self.bias);
+        let (low, high) = (simd.splat_f32s(self.range.0), simd.splat_f32s(self.range.1));
+        let (target, _) = S::as_mut_simd_f32s(self.flat);
+        // Four sums, each in a register of its own, hide the latency of the additions.
+        for (block, target) in target.chunks_exact_mut(4).enumerate() {
+            let start = block * 4 * S::F32_LANES;
+            let mut sums = [bias; 4];
             for (tap, weight) in self.taps.iter().zip(self.kernel) {
-                let from = tap + block * LANES;
-                for (sum, value) in sums.iter_mut().zip(&self.phases[from..from + LANES]) {
-                    *sum = weight.mul_add(*value, *sum);
+                let values = &self.phases[tap + start..][..4 * S::F32_LANES];
+                let (values, _) = S::as_simd_f32s(values);
+                let weight = simd.splat_f32s(*weight);
+                if let [a, b, c, d] = values {
+                    sums[0] = simd.mul_add_f32s(weight, *a, sums[0]);
+                    sums[1] = simd.mul_add_f32s(weight, *b, sums[1]);
+                    sums[2] = simd.mul_add_f32s(weight, *c, sums[2]);
+                    sums[3] = simd.mul_add_f32s(weight, *d, sums[3]);
                 }
             }
             for (value, sum) in target.iter_mut().zip(sums) {
-                let sum = if sum < low { low } else { sum };
-                *value = if sum > high { high } else { sum };
+                // Selections keep NaN, which a minimum or maximum may drop.
+                let sum = simd.select_f32s(simd.less_than_f32s(sum, low), low, sum);
+                *value = simd.select_f32s(simd.less_than_f32s(high, sum), high, sum);
             }
         }
     }

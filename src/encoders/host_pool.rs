@@ -24,9 +24,10 @@ pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
     // Most windows overlap: first over the rows of a window, which lie side by side in memory, then
     // over the columns of the result.
     let row_of_maxima = || vec![0.0; width];
-    output.par_chunks_mut(out_height * out_width).zip(x.par_chunks(height * width)).for_each_init(
-        row_of_maxima,
-        |maxima, (target, plane)| {
+    output
+        .par_chunks_mut(out_height * out_width)
+        .zip(x.par_chunks(height * width))
+        .for_each_init(row_of_maxima, |maxima, (target, plane)| {
             for (oy, target) in target.chunks_mut(out_width).enumerate() {
                 let top = oy * shape.stride;
                 let rows = plane[top * width..].chunks(width).take(shape.kernel);
@@ -34,17 +35,21 @@ pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
                     if i == 0 {
                         maxima.copy_from_slice(row);
                     } else {
-                        maxima.iter_mut().zip(row).for_each(|(most, &value)| *most = max(*most, value));
+                        maxima
+                            .iter_mut()
+                            .zip(row)
+                            .for_each(|(most, &value)| *most = max(*most, value));
                     }
                 }
                 for (ox, value) in target.iter_mut().enumerate() {
                     let window = &maxima[ox * shape.stride..];
                     let window = &window[..shape.kernel.min(window.len())];
-                    *value = window[1..].iter().fold(window[0], |most, &value| max(most, value));
+                    *value = window[1..]
+                        .iter()
+                        .fold(window[0], |most, &value| max(most, value));
                 }
             }
-        },
-    );
+        });
     output
 }
 

@@ -29,7 +29,12 @@ pub fn conv2d(
     {
         let bias = bias.as_ref().map(FlexTensor::storage);
         let y = host_conv::conv2d(x.storage(), weight.storage(), bias, &shape, activation);
-        let dims = [shape.batch, shape.channels_out, shape.output[0], shape.output[1]];
+        let dims = [
+            shape.batch,
+            shape.channels_out,
+            shape.output[0],
+            shape.output[1],
+        ];
         return from_host(y, dims);
     }
     let y = module::conv2d(x, weight.clone(), bias.cloned(), options.clone());
@@ -47,7 +52,12 @@ pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
     if let Some(x) = on_host(&x) {
         let input = [rows, cols];
         let output = input.map(|side| side.saturating_sub(kernel).div_ceil(stride) + 1);
-        let shape = PoolShape { input, output, kernel, stride };
+        let shape = PoolShape {
+            input,
+            output,
+            kernel,
+            stride,
+        };
         let y = host_pool::max_pool2d(x.storage(), &shape);
         return from_host(y, [batch, channels, output[0], output[1]]);
     }
@@ -56,7 +66,9 @@ pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
 
 /// Options of [`max_pool2d`] as Burn takes them.
 pub fn pool_options(kernel: usize, stride: usize) -> MaxPoolOptions<2> {
-    MaxPoolOptions::new([kernel; 2]).with_stride([stride; 2]).with_ceil_mode(true)
+    MaxPoolOptions::new([kernel; 2])
+        .with_stride([stride; 2])
+        .with_ceil_mode(true)
 }
 
 /// The shapes of a convolution that [`host_conv`] knows; `None` for others.
@@ -92,7 +104,9 @@ fn on_host<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
         return None;
     }
     let mut tensor = tensor.clone().try_into_primitive::<Flex>().ok()?;
-    if tensor.layout().start_offset() != 0 || tensor.bytes().len() != 4 * tensor.shape().num_elements() {
+    if tensor.layout().start_offset() != 0
+        || tensor.bytes().len() != 4 * tensor.shape().num_elements()
+    {
         // A view of a larger tensor.
         tensor = FlexTensor::from_data(TensorData::new(
             tensor.to_contiguous().as_slice::<f32>()?.to_vec(),
@@ -136,7 +150,13 @@ pub fn conv2d_transposed(
             (kernel[i] - 1 - before, kernel[i] - 1 - after)
         });
         let options = ConvOptions::new_with_padding([1; 2], padding, [1; 2], options.groups);
-        return conv2d(cotangent, &mirrored(weight, options.groups), None, &options, Activation::None);
+        return conv2d(
+            cotangent,
+            &mirrored(weight, options.groups),
+            None,
+            &options,
+            Activation::None,
+        );
     }
     let [_, _, rows, cols] = cotangent.dims();
     let output = [rows, cols];
