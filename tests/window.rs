@@ -5,7 +5,7 @@
 #[path = "window/stage.rs"]
 mod stage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eframe::egui::{Key, Modifiers, OutputCommand, Pos2, accesskit::Role};
@@ -199,6 +199,33 @@ fn pasted_pixels_and_pasted_paths_are_photographs() {
     );
 }
 
+/// A file that was dropped on the window.
+#[derive(Debug)]
+struct Dropped(PathBuf);
+
+impl eframe::egui::DroppedFile for Dropped {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Err("the worker reads it, not the window".to_owned())
+    }
+}
+
+#[test]
+fn a_dropped_file_is_opened() {
+    let mut stage = Stage::with_profile();
+    let file = Arc::new(Dropped("/photos/dropped.png".into()));
+    stage.harness.input_mut().dropped_files.push(file);
+    stage.harness.run();
+    let (_, command) = stage.latest(Lane::Image).expect("a request");
+    assert_eq!(
+        opened_path(&command).as_deref(),
+        Some(Path::new("/photos/dropped.png"))
+    );
+}
+
 // ---- η ---------------------------------------------------------------------------------------------
 
 #[test]
@@ -303,6 +330,36 @@ fn the_marker_is_dragged_in_the_plot() {
     // The frame is the ladder of four decades and a margin of 0.12 at each end.
     assert!(middle.log10().abs() < 0.05, "{middle}");
     assert!((left.log10() + 1.06).abs() < 0.05, "{left}");
+}
+
+#[test]
+fn the_preview_is_drawn_perturbed_right_of_the_seam() {
+    let mut stage = Stage::rendered();
+    stage.open_photo();
+    stage.finish_profile(bump);
+    stage.press(Key::PageUp);
+    stage.harness.remove_cursor();
+    stage.harness.run();
+    let seam = stage
+        .harness
+        .get(By::new().role(Role::Slider).label_contains("Seam"))
+        .rect();
+    let picture = stage.harness.render().expect("a picture");
+    let grey = |fraction: f32| {
+        let at = seam.min + fraction * seam.size();
+        let pixel = picture.get_pixel(at.x as u32, at.y as u32).0;
+        assert!(pixel[0] == pixel[1] && pixel[1] == pixel[2], "{pixel:?}");
+        f32::from(pixel[0])
+    };
+    // The photograph is 0.5 everywhere, the direction the same in all 3 · 224² values, η is 10.
+    let step = 10.0 / (3.0 * 224.0 * 224.0_f32).sqrt();
+    // Half a level is the rounding to eight bits.
+    assert!((grey(0.2) - 127.5).abs() <= 0.51, "{}", grey(0.2));
+    assert!(
+        (grey(0.8) - 255.0 * (0.5 + step)).abs() <= 0.51,
+        "{}",
+        grey(0.8)
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eframe::egui::{self, ColorImage, Key, Modifiers, Vec2};
-use egui_kittest::{Harness, kittest::Queryable};
+use egui_kittest::{Harness, HarnessBuilder, kittest::Queryable};
 use etascope::app::{Answer, Desktop, EtascopeApp, Link, Options, Settings};
 use etascope::device::{DeviceInfo, SelfCheck};
 use etascope::encoders::registry;
@@ -17,6 +17,7 @@ use etascope::geometry::profile::{Basis, Cost};
 use etascope::geometry::{Profile, ScaleEstimate, Summary};
 use etascope::images::{Photo, Prepared};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
+use etascope::render::PreviewPipeline;
 use etascope::report::ProfileRun;
 use etascope::worker::{Command, Event, Generation, ImageSource, Lane, Progress};
 use etascope::{Error, ErrorKind, Result};
@@ -121,13 +122,22 @@ impl Stage {
     }
 
     pub fn with(settings: Settings, options: Options) -> Self {
+        Self::built(Harness::builder(), settings, options)
+    }
+
+    fn built(builder: HarnessBuilder<EtascopeApp>, settings: Settings, options: Options) -> Self {
         let link = ScriptedLink::default();
         let desktop = ScriptedDesktop::default();
         let (script, desk) = (Rc::clone(&link.0), Rc::clone(&desktop.0));
-        let harness = Harness::builder()
+        let harness = builder
             .with_size(Vec2::new(1280.0, 800.0))
             .with_max_steps(8)
             .build_eframe(move |context| {
+                if let Some(render) = &context.wgpu_render_state {
+                    let pipeline = PreviewPipeline::new(&render.device, render.target_format);
+                    let mut renderer = render.renderer.write();
+                    renderer.callback_resources.insert(pipeline);
+                }
                 EtascopeApp::new(
                     &context.egui_ctx,
                     registry::specs(),
@@ -145,43 +155,14 @@ impl Stage {
         }
     }
 
-    /// A window drawn by the graphics device, for looking at.
-    pub fn rendered(size: [f32; 2], theme: egui::Theme) -> Self {
-        let link = ScriptedLink::default();
-        let desktop = ScriptedDesktop::default();
-        let (script, desk) = (Rc::clone(&link.0), Rc::clone(&desktop.0));
+    /// A window that the graphics device can draw, by Mesa's software where there is no other.
+    pub fn rendered() -> Self {
         let settings = Settings {
             welcome_dismissed: true,
             ..Settings::default()
         };
-        let harness = Harness::builder()
-            .with_size(Vec2::from(size))
-            .with_theme(theme)
-            .with_max_steps(8)
-            .wgpu()
-            .build_eframe(move |context| {
-                let render = context
-                    .wgpu_render_state
-                    .as_ref()
-                    .expect("a graphics device");
-                let pipeline =
-                    etascope::render::PreviewPipeline::new(&render.device, render.target_format);
-                render.renderer.write().callback_resources.insert(pipeline);
-                EtascopeApp::new(
-                    &context.egui_ctx,
-                    registry::specs(),
-                    Box::new(link),
-                    Box::new(desktop),
-                    settings,
-                    Options::default(),
-                )
-                .expect("a window")
-            });
-        Self {
-            harness,
-            script,
-            desk,
-        }
+        let builder = Harness::builder().wgpu();
+        Self::built(builder, settings, Options::default())
     }
 
     /// A window with a finished profile of the trained encoder.

@@ -1,8 +1,8 @@
 //! The photograph as the encoder sees it, perturbed by ηu.
 
 use eframe::egui::{
-    Align2, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Response, Role, Sense, Slider,
-    Stroke, StrokeKind, Ui, Vec2, WidgetInfo,
+    Align2, Color32, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Response, Role, Sense,
+    Slider, Stroke, StrokeKind, Ui, Vec2, WidgetInfo,
 };
 use eframe::egui_wgpu;
 
@@ -51,7 +51,8 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
     controls_ui(ui, scene, intents);
     description_ui(ui, scene);
     if let Some(loaded) = &scene.state.trained.loaded {
-        classes_ui(ui, loaded);
+        let hue = Palette::for_ui(ui).encoder(scene.state.encoder_index());
+        classes_ui(ui, loaded, hue);
     }
 }
 
@@ -347,7 +348,7 @@ fn description_ui(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 /// The five classes that the trained encoder gives the largest probability.
-fn classes_ui(ui: &mut Ui, loaded: &Loaded) {
+fn classes_ui(ui: &mut Ui, loaded: &Loaded, hue: Color32) {
     if loaded.top5.is_empty() {
         return;
     }
@@ -363,8 +364,7 @@ fn classes_ui(ui: &mut Ui, loaded: &Loaded) {
             .rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
         let mut bar = rect;
         bar.set_width(rect.width() * probability.clamp(0.0, 1.0));
-        ui.painter()
-            .rect_filled(bar, 3.0, palette.encoder(0).gamma_multiply(0.3));
+        ui.painter().rect_filled(bar, 3.0, hue.gamma_multiply(0.3));
         let font = FontId::proportional(SMALL);
         let number = ui.painter().text(
             rect.right_center() - Vec2::new(6.0, 0.0),

@@ -26,8 +26,8 @@ pub fn welcome_ui(ui: &Ui, scene: &Scene<'_>, curves: Rect, intents: &mut Vec<In
                     ui.label(theme::bold("What you see"));
                     ui.label(
                     "When noise of norm η is added to this photograph, the encoder’s feature moves \
-                     r times as far, squared, as its derivative predicts. At r = 1 the encoder is \
-                     linear; a trained one responds most strongly to noise that you barely see. \
+                     r times as far, squared, as its derivative predicts: r = 1 is linear. \
+                     A trained encoder responds most strongly to noise that you barely see. \
                      The band is the standard error and shrinks as directions are added.",
                 );
                     ui.label(theme::bold(

@@ -1,0 +1,221 @@
+//! What the reader does: drops, pastes, keys, and what panels ask for.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+
+use eframe::egui::{Color32, ColorImage, Context, Event, Ui, ViewportCommand, gui_zoom};
+
+use super::intent::{Intent, Scene};
+use super::panels::{cards, eta, response};
+use super::settings::AxisScale;
+use super::state::{Content, Place};
+use super::ui_command::UiCommand;
+use super::view::{Card, DialogState};
+use super::{EtascopeApp, theme};
+use crate::images::Background;
+use crate::worker::ImageSource;
+
+impl EtascopeApp {
+    pub(super) fn take_input(&mut self, ui: &Ui) {
+        let context = ui.ctx();
+        let dropped = ui.input(|input| {
+            input
+                .raw
+                .dropped_files
+                .first()
+                .map(|file| file.path().to_owned())
+        });
+        if let Some(path) = dropped {
+            self.open(ImageSource::Path(path));
+        }
+        self.take_paste(context);
+        for command in UiCommand::pressed(context) {
+            self.perform(command, context);
+        }
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
+        if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
+            self.state.set_eta(eta);
+        }
+    }
+
+    /// Takes an image, or the path of one, from the clipboard, unless a text field wants it.
+    fn take_paste(&mut self, context: &Context) {
+        let is_typing = context.text_edit_focused();
+        let pasted = context.input(|input| {
+            input.events.iter().find_map(|event| match event {
+                Event::PasteImage(image) => Some(pixels(image)),
+                Event::Paste(text) if !is_typing => {
+                    let path = cards::expand_home(text.trim().lines().next()?);
+                    path.is_absolute().then_some(ImageSource::Path(path))
+                }
+                _ => None,
+            })
+        });
+        if let Some(source) = pasted {
+            self.open(source);
+        }
+    }
+
+    /// Does what menu, key or button ask for.
+    pub fn perform(&mut self, command: UiCommand, context: &Context) {
+        let fine = |eta: f64, steps: f64| eta::stepped(eta, steps);
+        match command {
+            UiCommand::Open => {
+                self.view.open(Card::Open);
+                self.browse();
+            }
+            UiCommand::Paste => context.send_viewport_cmd(ViewportCommand::RequestPaste),
+            UiCommand::Export => self.view.open(Card::Export),
+            UiCommand::CopyCommand => self.copy_command(context),
+            UiCommand::Quit => context.send_viewport_cmd(ViewportCommand::Close),
+            UiCommand::ToggleTwin => self.state.show_twin(!self.state.twin_shown),
+            UiCommand::NewSeed => self.state.set_seed(fresh_seed()),
+            UiCommand::PauseResume => self.state.toggle_pause(),
+            UiCommand::Cancel => self.close_or_cancel(),
+            UiCommand::EtaDown => self.state.set_eta(fine(self.state.eta_l2, -1.0)),
+            UiCommand::EtaUp => self.state.set_eta(fine(self.state.eta_l2, 1.0)),
+            UiCommand::EtaDecadeDown => self.state.set_eta(self.state.eta_l2 / 10.0),
+            UiCommand::EtaDecadeUp => self.state.set_eta(self.state.eta_l2 * 10.0),
+            UiCommand::EtaReset => self.state.set_eta(self.state.eta_default()),
+            UiCommand::ToggleXScale => {
+                self.settings.x_scale = toggled(self.settings.x_scale);
+                self.view.reset_plots = true;
+            }
+            UiCommand::ToggleYScale => {
+                self.settings.y_scale = toggled(self.settings.y_scale);
+                self.view.reset_plots = true;
+            }
+            UiCommand::ResetPlots => self.view.reset_plots = true,
+            UiCommand::ZoomIn => gui_zoom::zoom_in(context),
+            UiCommand::ZoomOut => gui_zoom::zoom_out(context),
+            UiCommand::ZoomReset => context.set_zoom_factor(1.0),
+            UiCommand::Keys => self.view.open(Card::Keys),
+            UiCommand::Welcome => self.settings.welcome_dismissed = false,
+            UiCommand::Messages => self.view.open(Card::Messages),
+            UiCommand::About => self.view.open(Card::About),
+        }
+    }
+
+    fn browse(&mut self) {
+        self.view.dialog = DialogState::Asked;
+        self.desktop.pick_file();
+    }
+
+    /// Escape: the topmost thing first.
+    fn close_or_cancel(&mut self) {
+        let newest = self
+            .state
+            .messages
+            .iter()
+            .rev()
+            .find(|message| !message.dismissed);
+        if self.view.card.take().is_some() {
+            self.view.dialog = DialogState::Hidden;
+        } else if let Some(id) = newest.map(|message| message.id) {
+            self.state.dismiss(id);
+        } else if !self.settings.welcome_dismissed {
+            self.settings.welcome_dismissed = true;
+        } else {
+            self.state.cancel();
+        }
+    }
+
+    fn copy_command(&mut self, context: &Context) {
+        let Some(source) = &self.state.source else {
+            return;
+        };
+        let line = crate::cli::command_line(
+            source,
+            &self.state.recipe,
+            self.state.twin_shown,
+            &self.state.device_choice,
+            Background::default(),
+            Path::new("profile"),
+        );
+        let content = match line {
+            Ok(line) => {
+                context.copy_text(line.clone());
+                Content::Note(format!("Copied: {line}"))
+            }
+            Err(error) => Content::Failure(error),
+        };
+        self.state.tell(Place::Response, "copy as command", content);
+    }
+
+    pub(super) fn carry_out(&mut self, intents: Vec<Intent>, context: &Context) {
+        for intent in intents {
+            match intent {
+                Intent::Do(command) => self.perform(command, context),
+                Intent::Open(source) => self.open(source),
+                Intent::BrowseFile => self.browse(),
+                Intent::BrowseFolder => self.desktop.pick_folder(),
+                Intent::SetEta(eta) => self.state.set_eta(eta),
+                Intent::Encoder(name) => self.state.choose_encoder(name),
+                Intent::Readout(readout) => self.state.choose_readout(readout),
+                Intent::Family(family) => self.state.choose_family(family),
+                Intent::Seed(seed) => self.state.set_seed(seed),
+                Intent::Preset(preset) => self.state.choose_preset(preset),
+                Intent::Start => self.state.start(),
+                Intent::Dither(on) => self.state.set_dither(on),
+                Intent::Device(choice) => self.state.choose_device(choice),
+                Intent::Export {
+                    folder,
+                    stem,
+                    formats,
+                } => {
+                    self.settings.export_folder = Some(folder.clone());
+                    self.view.card = None;
+                    self.state.export(folder, stem, formats);
+                }
+                Intent::Dismiss(id) => self.state.dismiss(id),
+                Intent::DismissWelcome => self.settings.welcome_dismissed = true,
+                Intent::Theme(choice) => {
+                    self.settings.theme = choice;
+                    theme::choose(context, choice);
+                }
+                Intent::View(mode) => self.settings.view = mode,
+                Intent::Gain(gain) => self.settings.gain = gain,
+                Intent::Interpolate(on) => self.settings.interpolate = on,
+                Intent::XScale(scale) => {
+                    self.settings.x_scale = scale;
+                    self.view.reset_plots = true;
+                }
+                Intent::YScale(scale) => {
+                    self.settings.y_scale = scale;
+                    self.view.reset_plots = true;
+                }
+            }
+        }
+    }
+}
+
+/// A seed that was not used before, short enough to be read and typed again.
+fn fresh_seed() -> u64 {
+    // The standard library keys its hash maps at random.
+    RandomState::new().build_hasher().finish() % 1_000_000
+}
+
+fn toggled(scale: AxisScale) -> AxisScale {
+    match scale {
+        AxisScale::Log => AxisScale::Linear,
+        AxisScale::Linear => AxisScale::Log,
+    }
+}
+
+/// Pasted pixels as a photograph.
+fn pixels(image: &ColorImage) -> ImageSource {
+    let [width, height] = image.size;
+    let rgba: Vec<u8> = image
+        .pixels
+        .iter()
+        .flat_map(Color32::to_srgba_unmultiplied)
+        .collect();
+    ImageSource::Rgba {
+        width,
+        height,
+        rgba: rgba.into(),
+    }
+}

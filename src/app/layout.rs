@@ -1,0 +1,171 @@
+//! Where the parts of the window stand.
+
+use eframe::egui::{
+    Align2, CentralPanel, Frame, Id, LayerId, Margin, Order, Panel, Stroke, StrokeKind, Ui,
+};
+
+use super::EtascopeApp;
+use super::intent::{Intent, Scene};
+use super::panels::{
+    cards, controls, eta, image as image_panel, menu, message, response, status, welcome,
+};
+use super::state::Place;
+use super::theme::{self, CONTROLS_WIDTH, GAP, Palette};
+use super::view::View;
+
+/// Share of the window's width that the photograph takes at the first start.
+const IMAGE_SHARE: f32 = 0.28;
+
+impl EtascopeApp {
+    /// Draws one part and carries out what it asked for, so that the parts drawn after it already
+    /// show the effect.
+    fn part(
+        &mut self,
+        ui: &mut Ui,
+        draw: impl FnOnce(&mut Ui, &Scene<'_>, &mut View, &mut Vec<Intent>),
+    ) {
+        let mut intents = Vec::new();
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
+        draw(ui, &scene, &mut self.view, &mut intents);
+        let context = ui.ctx().clone();
+        self.carry_out(intents, &context);
+    }
+
+    pub(super) fn draw(&mut self, ui: &mut Ui) {
+        let palette = Palette::for_ui(ui);
+        let width = ui.available_width();
+        let bare = |margin: Margin| Frame::new().fill(palette.ground).inner_margin(margin);
+        let side = GAP as i8;
+
+        Panel::top("menu")
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 4,
+                bottom: 4,
+            }))
+            .show_separator_line(false)
+            .show(ui, |ui| {
+                self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked))
+            });
+        Panel::bottom("status")
+            .frame(bare(Margin {
+                left: side + 4,
+                right: side + 4,
+                top: 2,
+                bottom: 4,
+            }))
+            .show_separator_line(false)
+            .show(ui, |ui| {
+                let memory = memory_stats::memory_stats().map(|stats| stats.physical_mem);
+                self.part(ui, |ui, scene, _, asked| {
+                    status::status_ui(ui, scene, memory, asked)
+                });
+            });
+        Panel::bottom("eta")
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 0,
+                bottom: 4,
+            }))
+            .show_separator_line(false)
+            .show(ui, |ui| {
+                theme::card(palette)
+                    .inner_margin(Margin::symmetric(12, 6))
+                    .show(ui, |ui| {
+                        self.part(ui, eta::eta_ui);
+                    });
+            });
+        let mut places = Vec::new();
+        let left = Panel::left("image")
+            .frame(bare(Margin {
+                left: side,
+                right: 0,
+                top: 0,
+                bottom: side,
+            }))
+            .show_separator_line(false)
+            .resizable(true)
+            .default_size((width * IMAGE_SHARE).clamp(280.0, 560.0))
+            .size_range(280.0..=720.0)
+            .show(ui, |ui| {
+                in_card(ui, palette, |ui| self.part(ui, image_panel::image_ui));
+            });
+        places.push((Place::Image, left.response.rect));
+        let right = Panel::right("controls")
+            .frame(bare(Margin {
+                left: 0,
+                right: side,
+                top: 0,
+                bottom: side,
+            }))
+            .show_separator_line(false)
+            .resizable(false)
+            .exact_size(CONTROLS_WIDTH + 2.0 * 12.0 + GAP)
+            .show(ui, |ui| {
+                in_card(ui, palette, |ui| self.part(ui, controls::controls_ui));
+            });
+        places.push((Place::Controls, right.response.rect));
+        let centre = CentralPanel::no_frame()
+            .frame(bare(Margin {
+                left: side,
+                right: side,
+                top: 0,
+                bottom: side,
+            }))
+            .show(ui, |ui| {
+                in_card(ui, palette, |ui| self.part(ui, response::response_ui));
+            });
+        places.push((Place::Response, centre.response.rect));
+
+        self.part(ui, |ui, scene, view, asked| {
+            for (place, rect) in places {
+                message::messages_ui(ui, scene, place, rect, asked);
+            }
+            if let Some(rect) = view.response_rect
+                && !scene.settings.welcome_dismissed
+            {
+                welcome::welcome_ui(ui, scene, rect, asked);
+            }
+            cards::cards_ui(ui, scene, view, asked);
+            if ui.input(|input| !input.raw.hovered_files.is_empty()) {
+                drop_hint(ui, palette);
+            }
+        });
+    }
+}
+
+/// A card that fills what is left.
+fn in_card(ui: &mut Ui, palette: Palette, contents: impl FnOnce(&mut Ui)) {
+    theme::card(palette).show(ui, |ui| {
+        ui.set_min_size(ui.available_size());
+        contents(ui);
+    });
+}
+
+/// Over the window while a file hovers above it.
+fn drop_hint(ui: &Ui, palette: Palette) {
+    let layer = LayerId::new(Order::Foreground, Id::unique("drop hint"));
+    let painter = ui.ctx().layer_painter(layer);
+    let rect = ui.ctx().content_rect();
+    painter.rect_filled(rect, 0.0, palette.ground.gamma_multiply(0.8));
+    let font = theme::bold_font(theme::LARGE);
+    let text = "Drop to open this photograph";
+    painter.text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        text,
+        font,
+        palette.text,
+    );
+    painter.rect_stroke(
+        rect.shrink(16.0),
+        8.0,
+        Stroke::new(2.0, palette.marker),
+        StrokeKind::Inside,
+    );
+}

@@ -1,0 +1,217 @@
+//! To and from the worker: commands that were sent, events that are taken in.
+
+use std::sync::Arc;
+
+use super::effort::forward_equivalents;
+use super::message::{Content, Place};
+use super::{Curve, Loaded, Refinement, State, index};
+use crate::device::{DeviceChoice, DeviceInfo};
+use crate::images::Photo;
+use crate::recipe::WeightsKind;
+use crate::report::ProfileRun;
+use crate::worker::{Command, Event, Generation, Lane};
+use crate::{Error, ErrorKind};
+
+impl State {
+    /// Commands to be sent, in this order; the answer of each goes to [`State::sent`] or
+    /// [`State::refused`].
+    pub fn take_commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// A command was sent under this number.
+    pub fn sent(&mut self, command: &Command, generation: Generation) {
+        let Some(lane) = command.lane() else { return };
+        let state = &mut self.lanes[index(lane)];
+        state.latest = Some(generation);
+        state.busy = true;
+        state.progress = None;
+        if lane == Lane::Profile {
+            self.refinement = Refinement::Running;
+        }
+        state.weights = match command {
+            Command::Profile(recipes) | Command::Measure { recipes, .. } => {
+                recipes.iter().map(|recipe| recipe.weights).collect()
+            }
+            _ => Vec::new(),
+        };
+    }
+
+    /// A command could not be sent.
+    pub fn refused(&mut self, command: &Command, error: Error) {
+        let place = command.lane().map_or(Place::Response, Place::from);
+        self.tell(place, "", Content::Failure(error));
+        if matches!(command, Command::Profile(_)) {
+            self.refinement = Refinement::Stopped;
+        }
+    }
+
+    /// Takes in what the worker says. Answers to superseded requests are dropped.
+    pub fn apply(&mut self, event: Event) {
+        match event {
+            Event::DeviceReady { generation, device } => {
+                if self.is_latest(Lane::Device, generation) {
+                    self.device_ready(device);
+                }
+            }
+            Event::ImageOpened { generation, photo } => {
+                if self.is_latest(Lane::Image, generation) {
+                    self.image_opened(photo);
+                }
+            }
+            Event::EncoderReady {
+                generation,
+                spec,
+                weights,
+                weights_id,
+                prepared,
+                top5,
+                self_check,
+                ..
+            } => {
+                if (self.is_latest(Lane::Profile, generation)
+                    || self.is_latest(Lane::Measure, generation))
+                    && spec.name == self.recipe.encoder
+                {
+                    let loaded = Loaded {
+                        spec,
+                        weights_id,
+                        prepared,
+                        top5,
+                        self_check,
+                    };
+                    self.curve_mut(weights).loaded = Some(loaded);
+                }
+            }
+            Event::ProfileUpdated {
+                generation,
+                index,
+                run,
+            } => {
+                if self.is_latest(Lane::Profile, generation) {
+                    self.profile_updated(index, run);
+                }
+            }
+            Event::Measured {
+                generation,
+                index: i,
+                estimate,
+            } => {
+                let lane = &self.lanes[index(Lane::Measure)];
+                if lane.latest == Some(generation)
+                    && let Some(&weights) = lane.weights.get(i)
+                {
+                    self.curve_mut(weights).measured = Some(estimate);
+                }
+            }
+            Event::Progress {
+                generation,
+                lane,
+                progress,
+            } => {
+                if self.is_latest(lane, generation) {
+                    self.lanes[index(lane)].progress = Some(progress);
+                }
+            }
+            Event::Exported { files, .. } => {
+                self.tell(Place::Response, "export", Content::Written(files));
+            }
+            Event::Finished { generation, lane } => {
+                if self.is_latest(lane, generation) {
+                    self.lanes[index(lane)].busy = false;
+                    if lane == Lane::Profile {
+                        self.refinement = Refinement::Idle;
+                        self.measure_if_possible();
+                    }
+                }
+            }
+            Event::Failed {
+                generation,
+                lane,
+                asked,
+                error,
+            } => {
+                self.failed(generation, lane, asked, error);
+            }
+        }
+    }
+
+    fn device_ready(&mut self, device: DeviceInfo) {
+        self.lanes[index(Lane::Device)].busy = false;
+        let changed = self.device.as_ref().is_some_and(|known| *known != device);
+        self.device = Some(device);
+        if changed {
+            // What the old device was found to be says nothing of the new one.
+            self.trained
+                .loaded
+                .iter_mut()
+                .chain(&mut self.twin.loaded)
+                .for_each(|loaded| {
+                    loaded.self_check = None;
+                });
+            self.ask();
+        }
+    }
+
+    fn image_opened(&mut self, photo: Arc<Photo>) {
+        self.photo = Some(photo);
+        self.source = self.opening.take();
+        self.lanes[index(Lane::Image)].busy = false;
+        self.ask();
+    }
+
+    fn profile_updated(&mut self, index_in_request: usize, run: Arc<ProfileRun>) {
+        let lane = &self.lanes[index(Lane::Profile)];
+        let Some(&weights) = lane.weights.get(index_in_request) else {
+            return;
+        };
+        let work = forward_equivalents(run.profile.cost);
+        if work > 0.0 && run.elapsed_secs > 0.0 && weights == WeightsKind::Trained {
+            self.seconds_per_forward = Some(run.elapsed_secs / work);
+        }
+        let curve = self.curve_mut(weights);
+        curve.run = Some(run);
+        curve.stale = false;
+        self.measure_if_possible();
+    }
+
+    fn failed(&mut self, generation: Generation, lane: Lane, asked: String, error: Error) {
+        let latest = self.is_latest(lane, generation);
+        if latest {
+            self.lanes[index(lane)].busy = false;
+            if lane == Lane::Profile {
+                self.refinement = Refinement::Stopped;
+            }
+            if lane == Lane::Image {
+                self.opening = None;
+            }
+            if lane == Lane::Device
+                && let Some(device) = &self.device
+            {
+                // The session goes on with the device that still works.
+                self.device_choice = if device.api == "flex" {
+                    DeviceChoice::Cpu
+                } else {
+                    DeviceChoice::Adapter(device.name.clone())
+                };
+            }
+        }
+        if error.kind != ErrorKind::Cancelled && (latest || lane == Lane::Export) {
+            self.tell(lane.into(), asked, Content::Failure(error));
+        }
+    }
+
+    fn curve_mut(&mut self, weights: WeightsKind) -> &mut Curve {
+        match weights {
+            WeightsKind::Trained => &mut self.trained,
+            WeightsKind::Random => &mut self.twin,
+        }
+    }
+
+    /// Whether an event answers the newest request of its lane. The worker's first device was not
+    /// asked for by number.
+    fn is_latest(&self, lane: Lane, generation: Generation) -> bool {
+        let latest = self.lane(lane).latest;
+        latest == Some(generation) || (lane == Lane::Device && latest.is_none())
+    }
+}

@@ -1,0 +1,260 @@
+//! What the reader wants: wishes change the model and leave as commands.
+
+use std::path::PathBuf;
+
+use super::message::{Content, Message, Place};
+use super::{DITHER_SEED, Refinement, State};
+use crate::device::DeviceChoice;
+use crate::encoders::Readout;
+use crate::geometry::directions::DirectionFamily;
+use crate::images::Background;
+use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
+use crate::worker::{Command, Export, ExportFormat, ImageSource, Lane};
+
+impl State {
+    /// Opens a photograph; the current one stays until that has succeeded.
+    pub fn open(&mut self, source: ImageSource) {
+        self.opening = Some(source.clone());
+        self.commands.push(Command::OpenImage {
+            source,
+            background: Background::default(),
+        });
+    }
+
+    /// Chooses the encoder; the readout becomes the pooled feature, which every encoder has.
+    pub fn choose_encoder(&mut self, name: &str) {
+        let Some(spec) = self
+            .catalogue
+            .iter()
+            .copied()
+            .find(|spec| spec.name == name)
+        else {
+            return;
+        };
+        if spec.name == self.recipe.encoder {
+            return;
+        }
+        let scale = spec.side_px as f64 / self.spec().side_px as f64;
+        self.recipe.encoder = spec.name.to_owned();
+        self.recipe.readout = Readout::Pooled;
+        self.recipe.etas_l2 = crate::recipe::paper_etas(spec.side_px);
+        self.eta_l2 *= scale;
+        self.seconds_per_forward = None;
+        self.ask();
+    }
+
+    /// Chooses the feature Φ.
+    pub fn choose_readout(&mut self, readout: Readout) {
+        self.change(|recipe| recipe.readout = readout);
+    }
+
+    /// Chooses the distribution of the directions.
+    pub fn choose_family(&mut self, family: DirectionFamily) {
+        self.change(|recipe| recipe.family = family);
+    }
+
+    /// Sets the seed of the directions.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.change(|recipe| recipe.seed = seed);
+    }
+
+    /// Switches the dither of saturated pixels on or off.
+    pub fn set_dither(&mut self, on: bool) {
+        self.change(|recipe| recipe.dither_seed = on.then_some(DITHER_SEED));
+    }
+
+    /// Chooses the sampling. The interactive preset starts at once; the paper's waits for
+    /// [`State::start`].
+    pub fn choose_preset(&mut self, preset: Preset) {
+        if preset == self.preset {
+            return;
+        }
+        self.preset = preset;
+        preset.apply(&mut self.recipe);
+        self.cancel();
+        match preset {
+            Preset::Interactive => self.ask(),
+            // What is shown still answers the same question, only less exactly.
+            Preset::Paper => self.refinement = Refinement::AwaitsStart,
+        }
+    }
+
+    /// Starts what waits for it, or lets what was stopped go on: the worker remembers how far it was.
+    pub fn start(&mut self) {
+        if self.refinement == Refinement::AwaitsStart {
+            self.make_stale();
+        }
+        self.request();
+    }
+
+    /// Shows or hides the random twin.
+    pub fn show_twin(&mut self, shown: bool) {
+        if shown == self.twin_shown {
+            return;
+        }
+        self.twin_shown = shown;
+        // The worker goes on with the trained curve where it was, and has not forgotten the twin's.
+        if self.refinement != Refinement::AwaitsStart {
+            self.request();
+        }
+    }
+
+    /// Chooses the compute device; results are computed anew on it.
+    pub fn choose_device(&mut self, choice: DeviceChoice) {
+        if choice == self.device_choice {
+            return;
+        }
+        self.device_choice = choice.clone();
+        self.seconds_per_forward = None;
+        self.commands.push(Command::UseDevice(choice));
+    }
+
+    /// Moves the η marker, within the ladder, and has r measured there.
+    pub fn set_eta(&mut self, eta_l2: f64) {
+        let [low, high] = self.eta_range();
+        if !eta_l2.is_finite() || eta_l2 <= 0.0 {
+            return;
+        }
+        let eta_l2 = eta_l2.clamp(low, high);
+        if eta_l2 != self.eta_l2 {
+            self.eta_l2 = eta_l2;
+            self.measure_due = self.photo.is_some();
+            self.measure_if_possible();
+        }
+    }
+
+    /// Holds the refinement, or lets it go on.
+    pub fn toggle_pause(&mut self) {
+        match self.refinement {
+            Refinement::Running => {
+                self.refinement = Refinement::Paused;
+                self.commands.push(Command::Pause(Lane::Profile));
+            }
+            Refinement::Paused => {
+                self.refinement = Refinement::Running;
+                self.commands.push(Command::Resume(Lane::Profile));
+            }
+            Refinement::Stopped | Refinement::AwaitsStart => self.start(),
+            Refinement::Idle => {}
+        }
+    }
+
+    /// Stops what is under way; what is shown stays.
+    pub fn cancel(&mut self) {
+        for lane in [Lane::Image, Lane::Measure, Lane::Export, Lane::Profile] {
+            if self.lane(lane).busy {
+                self.commands.push(Command::Cancel(lane));
+            }
+        }
+        if matches!(self.refinement, Refinement::Running | Refinement::Paused) {
+            self.refinement = Refinement::Stopped;
+        }
+    }
+
+    /// Writes the shown profiles.
+    pub fn export(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
+        let runs = self.exportable();
+        self.commands.push(Command::Export(Export {
+            folder,
+            stem,
+            formats,
+            runs,
+        }));
+    }
+
+    /// Closes a message; it stays in the list.
+    pub fn dismiss(&mut self, id: u64) {
+        for message in self.messages.iter_mut().filter(|message| message.id == id) {
+            message.dismissed = true;
+        }
+    }
+
+    /// Tells the reader something.
+    pub fn tell(&mut self, place: Place, asked: impl Into<String>, content: Content) {
+        // A newer failure of the same kind of request takes the place of the older one.
+        let asked = asked.into();
+        for message in &mut self.messages {
+            if message.place == place && matches!(message.content, Content::Failure(_)) {
+                message.dismissed = true;
+            }
+        }
+        self.messages.push(Message {
+            id: self.next_message,
+            place,
+            asked,
+            content,
+            dismissed: false,
+        });
+        self.next_message += 1;
+    }
+
+    /// Changes the recipe and asks anew if that made a difference.
+    fn change(&mut self, change: impl FnOnce(&mut ProfileRecipe)) {
+        let before = self.recipe.clone();
+        change(&mut self.recipe);
+        if self.recipe != before {
+            self.ask();
+        }
+    }
+
+    /// The question has changed: asks it, or waits for the start where that is expensive.
+    pub(super) fn ask(&mut self) {
+        self.make_stale();
+        match self.preset {
+            Preset::Interactive => self.request(),
+            Preset::Paper => self.refinement = Refinement::AwaitsStart,
+        }
+    }
+
+    pub(super) fn make_stale(&mut self) {
+        for curve in [&mut self.trained, &mut self.twin] {
+            curve.stale = true;
+            curve.measured = None;
+        }
+    }
+
+    /// Asks for the profiles of all curves on screen.
+    fn request(&mut self) {
+        if self.photo.is_none() {
+            return;
+        }
+        if self.refinement == Refinement::Paused {
+            self.commands.push(Command::Resume(Lane::Profile));
+        }
+        // Older profile requests that were not sent yet are superseded here and now.
+        self.commands
+            .retain(|command| !matches!(command, Command::Profile(_)));
+        let recipes = self
+            .curves()
+            .map(|(weights, _)| self.recipe.with_weights(weights))
+            .collect();
+        self.commands.push(Command::Profile(recipes));
+        self.refinement = Refinement::Running;
+        self.measure_due = true;
+    }
+
+    /// Has r measured at the marked η once every curve in sight has a first profile: measuring is
+    /// the more urgent lane, and before that it would only delay the first curve.
+    pub(super) fn measure_if_possible(&mut self) {
+        let ready: Vec<WeightsKind> = self
+            .curves()
+            .filter(|(_, curve)| curve.run.is_some() && !curve.stale)
+            .map(|(weights, _)| weights)
+            .collect();
+        let wanted = self.curves().count();
+        if !self.measure_due || ready.is_empty() {
+            return;
+        }
+        self.measure_due = ready.len() < wanted && self.refinement == Refinement::Running;
+        let recipes = ready
+            .into_iter()
+            .map(|kind| self.recipe.with_weights(kind))
+            .collect();
+        self.commands
+            .retain(|command| !matches!(command, Command::Measure { .. }));
+        self.commands.push(Command::Measure {
+            recipes,
+            eta_l2: self.eta_l2,
+        });
+    }
+}
