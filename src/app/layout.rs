@@ -49,7 +49,7 @@ impl EtascopeApp {
             }))
             .show_separator_line(false)
             .show(ui, |ui| {
-                self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked))
+                self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked));
             });
         Panel::bottom("status")
             .frame(bare(Margin {
@@ -62,7 +62,7 @@ impl EtascopeApp {
             .show(ui, |ui| {
                 let memory = memory_stats::memory_stats().map(|stats| stats.physical_mem);
                 self.part(ui, |ui, scene, _, asked| {
-                    status::status_ui(ui, scene, memory, asked)
+                    status::status_ui(ui, scene, memory, asked);
                 });
             });
         Panel::bottom("eta")

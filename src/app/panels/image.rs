@@ -109,7 +109,7 @@ fn preview_ui(
         .profile()
         .map(|profile| profile.shown_direction.clone())
         .filter(|direction| direction.len() == loaded.prepared.pixels.len());
-    let is_stale = scene.state.trained.stale || scene.state.opening_name().is_some();
+    let is_stale = loaded.stale || scene.state.opening_name().is_some();
     let preview = Preview {
         side_px: loaded.prepared.side_px,
         pixels: loaded.prepared.pixels.clone(),

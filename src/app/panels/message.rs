@@ -20,10 +20,11 @@ pub fn messages_ui(
     // Below the panel's heading, whose buttons may be what is needed now.
     let mut top = rect.top() + 48.0;
     for message in scene.state.messages_at(place).take(2) {
-        let width = (rect.width() - 16.0).min(520.0);
+        // What is left of the panel without its edges and the card's own.
+        let width = (rect.width() - 64.0).min(480.0);
         let response = Area::new(Id::unique(("message", message.id)))
             .order(Order::Middle)
-            .fixed_pos(Pos2::new(rect.left() + 8.0, top))
+            .fixed_pos(Pos2::new(rect.left() + 20.0, top))
             .constrain_to(rect)
             .accessible_name("Message")
             .show(ui.ctx(), |ui| {

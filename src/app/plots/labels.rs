@@ -156,7 +156,7 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
     } else {
         x - 8.0 - size.x
     };
-    let rect = Rect::from_min_size(Pos2::new(left, frame.top() + 28.0), size);
+    let rect = Rect::from_min_size(Pos2::new(left, frame.top() + 8.0), size);
     painter.add(Shape::rect_filled(
         rect,
         4.0,

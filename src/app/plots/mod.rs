@@ -96,12 +96,14 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
         let at = response.transform.position_from_point_y(place);
         reference_label(ui, frame, at, palette);
     }
+    let mut room = frame;
     if let Some(hidden) = hidden_top(&curves, y_high) {
         hidden_label(ui, frame, hidden, palette);
+        *room.top_mut() += 20.0;
     }
     if let Some(place) = x.place(eta) {
         let at = response.transform.position_from_point_x(place);
-        marker_readout(ui, scene, frame, at, palette);
+        marker_readout(ui, scene, room, at, palette);
     }
     name_plot(&response.response, "Response r against η", &curves, |s| {
         s.r

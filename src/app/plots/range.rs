@@ -4,6 +4,8 @@ use super::curve::Drawn;
 use crate::app::settings::AxisScale;
 use crate::recipe::WeightsKind;
 
+/// Room above the curves on a linear axis, for the values that are written at the marker.
+const HEADROOM: f64 = 1.25;
 /// On a linear axis the twin may be this many times as high as the trained curve.
 const TWIN_ROOM: f64 = 1.6;
 
@@ -20,7 +22,7 @@ pub(super) fn r_range(curves: &[Drawn<'_>], scale: AxisScale) -> [f64; 2] {
             } else {
                 f64::INFINITY
             };
-            let top = coarse_above(trained.max(twin.min(room_for_twin)).max(1.4) * 1.08);
+            let top = coarse_above(trained.max(twin.min(room_for_twin)).max(1.4) * HEADROOM);
             // A little below 0, so that its label has room above those of the η axis.
             [-0.03 * top, top]
         }

@@ -79,6 +79,7 @@ impl State {
                         prepared,
                         top5,
                         self_check,
+                        stale: false,
                     };
                     self.curve_mut(weights).loaded = Some(loaded);
                 }
@@ -157,6 +158,7 @@ impl State {
         self.photo = Some(photo);
         self.source = self.opening.take();
         self.lanes[index(Lane::Image)].busy = false;
+        self.outdate_loaded();
         self.ask();
     }
 
@@ -198,6 +200,14 @@ impl State {
         }
         if error.kind != ErrorKind::Cancelled && (latest || lane == Lane::Export) {
             self.tell(lane.into(), asked, Content::Failure(error));
+        }
+    }
+
+    /// What was loaded belongs to another photograph or encoder; it is shown, paler, until the new
+    /// one is there.
+    pub(super) fn outdate_loaded(&mut self) {
+        for loaded in self.trained.loaded.iter_mut().chain(&mut self.twin.loaded) {
+            loaded.stale = true;
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Loaded {
     pub top5: Vec<(String, f32)>,
     /// Comparison of the device with the CPU.
     pub self_check: Option<SelfCheck>,
+    /// Whether it was loaded for another photograph or another encoder than the wanted one.
+    pub stale: bool,
 }
 
 impl Curve {

@@ -40,6 +40,7 @@ impl State {
         self.recipe.etas_l2 = crate::recipe::paper_etas(spec.side_px);
         self.eta_l2 *= scale;
         self.seconds_per_forward = None;
+        self.outdate_loaded();
         self.ask();
     }
 
