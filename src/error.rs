@@ -66,7 +66,12 @@ impl Error {
         why: impl fmt::Display,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { kind, what: what.into(), why: why.to_string(), remedy: remedy.into() }
+        Self {
+            kind,
+            what: what.into(),
+            why: why.to_string(),
+            remedy: remedy.into(),
+        }
     }
 
     /// The answer of work that was told to stop.
@@ -93,7 +98,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.why)?;
-        if self.remedy.is_empty() { Ok(()) } else { write!(f, ". {}", self.remedy) }
+        if self.remedy.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ". {}", self.remedy)
+        }
     }
 }
 

@@ -37,7 +37,10 @@ pub enum TraceMethod {
 }
 
 /// Default Hutch++ sizes: 96 products measured 0.8–0.9 % (spec §1).
-pub const DEFAULT_TRACE: TraceMethod = TraceMethod::HutchPlusPlus { sketch: 32, probes: 32 };
+pub const DEFAULT_TRACE: TraceMethod = TraceMethod::HutchPlusPlus {
+    sketch: 32,
+    probes: 32,
+};
 
 /// Everything that determines one response profile apart from the photograph and the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,7 +109,9 @@ impl Preset {
 /// by the side so that the per-pixel amplitude is the same (10^−2.85…10^1.15 at 32 px, §1 table).
 pub fn paper_etas(side_px: usize) -> Vec<f64> {
     let factor = side_px as f64 / 224.0;
-    (0..17).map(|i| factor * 10f64.powf(-2.0 + 0.25 * i as f64)).collect()
+    (0..17)
+        .map(|i| factor * 10f64.powf(-2.0 + 0.25 * i as f64))
+        .collect()
 }
 
 /// Pixel RMS of a perturbation of L2 norm `eta_l2` over `len` pixel values, in grey levels of 255.
@@ -137,7 +142,10 @@ impl ProfileRecipe {
 
     /// The same recipe for the other kind of weights.
     pub fn with_weights(&self, weights: WeightsKind) -> Self {
-        Self { weights, ..self.clone() }
+        Self {
+            weights,
+            ..self.clone()
+        }
     }
 }
 
