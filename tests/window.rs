@@ -13,6 +13,7 @@ use egui_kittest::kittest::{By, Queryable};
 use etascope::app::{Answer, AxisScale, Options, Settings, UiCommand};
 use etascope::device::{DeviceChoice, SelfCheck};
 use etascope::encoders::Readout;
+use etascope::geometry::directions::DirectionFamily;
 use etascope::recipe::{Preset, WeightsKind};
 use etascope::worker::{Command, Event, ExportFormat, Generation, ImageSource, Lane};
 use etascope::{Error, ErrorKind};
@@ -472,6 +473,84 @@ fn the_controls_choose_encoder_and_readout() {
         (recipe.encoder.as_str(), &recipe.readout),
         ("squeezenet1_1", &Readout::Pooled)
     );
+}
+
+fn choose_family(stage: &mut Stage, name: &str) -> DirectionFamily {
+    stage
+        .harness
+        .get_by_role_and_label(Role::ComboBox, "Directions")
+        .click();
+    stage.harness.run();
+    stage.click(name);
+    let (_, command) = stage.latest(Lane::Profile).expect("a profile");
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
+    recipes[0].family.clone()
+}
+
+#[test]
+fn every_direction_family_can_be_chosen_and_is_labelled_as_the_papers_or_ours() {
+    let names = [
+        "random signs · ours",
+        "low-pass noise · ours",
+        "gradient of the top logit · ours",
+        "top singular vectors · ours",
+        "toward another image · ours",
+        "along a manipulation · ours",
+        "noise inside a mask · ours",
+        "isotropic · the paper’s",
+    ];
+    let mut stage = Stage::with_profile();
+    let families: Vec<_> = names
+        .iter()
+        .map(|name| choose_family(&mut stage, name))
+        .collect();
+    for (i, family) in families.iter().enumerate() {
+        assert!(
+            families[..i].iter().all(|other| other != family),
+            "{family:?}"
+        );
+    }
+    assert_eq!(families[7], DirectionFamily::Isotropic);
+    // Toward a photograph that is not the one on screen would be no direction.
+    let DirectionFamily::Toward { image } = &families[4] else {
+        panic!("{:?}", families[4])
+    };
+    assert_ne!(image, "bundled:chelsea");
+}
+
+#[test]
+fn a_mask_is_painted_on_the_photograph() {
+    let mut stage = Stage::with_profile();
+    let seam = stage
+        .harness
+        .get(By::new().role(Role::Slider).label_contains("Seam"))
+        .rect();
+    let before = choose_family(&mut stage, "noise inside a mask · ours");
+    stage.click("Paint");
+    let at = |x: f32, y: f32| seam.min + eframe::egui::Vec2::new(x, y) * seam.size();
+    stage.harness.hover_at(at(0.2, 0.2));
+    stage.harness.run();
+    stage.harness.drag_at(at(0.2, 0.2));
+    stage.harness.run();
+    stage.harness.hover_at(at(0.8, 0.2));
+    stage.harness.run();
+    // Nothing is computed before the brush is lifted, and the seam has not moved.
+    assert_eq!(stage.app().state.recipe.family, before);
+    stage.harness.drop_at(at(0.8, 0.2));
+    stage.harness.run();
+    assert!((stage.app().view.seam - 0.5).abs() < 1e-6);
+    let DirectionFamily::Masked { mask } = &stage.app().state.recipe.family else {
+        panic!("{:?}", stage.app().state.recipe.family)
+    };
+    assert_eq!(mask.discs.len(), 3);
+    for (disc, x) in mask.discs[1..].iter().zip([0.2, 0.8]) {
+        assert!(
+            (disc.x - x).abs() < 0.01 && (disc.y - 0.2).abs() < 0.01,
+            "{disc:?}"
+        );
+    }
 }
 
 #[test]

@@ -127,7 +127,8 @@ pub const READOUT: Explanation = Explanation {
 /// The direction family.
 pub const FAMILY: Explanation = Explanation {
     title: "Directions u",
-    formula: "isotropic: normalised Gaussian noise; every u is used with its antipode −u",
+    formula: "isotropic: normalised Gaussian noise; toward an image t: t − x; along a manipulation m: \
+              m(x) − x, both normalised; every u is used with its antipode −u",
     unit: "unit L2 norm",
     source: "isotropic: the paper; all others: ours",
     sentence: "Along which directions the pixels are perturbed; \

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::plots::PlotPlace;
+use crate::images::Disc;
 use crate::worker::ExportFormat;
 
 /// A card that floats above the panels. None of them blocks what lies beneath.
@@ -38,14 +39,16 @@ pub struct View {
     pub eta_text: Option<String>,
     /// The seed as it is being typed.
     pub seed_text: Option<String>,
+    /// Whether dragging on the photograph paints the mask instead of moving the seam.
+    pub is_painting: bool,
+    /// Discs that were painted since the button went down.
+    pub painted: Vec<Disc>,
     /// Fraction of the preview left of the seam.
     pub seam: f32,
     /// Where the plots stood.
     pub plots: Vec<PlotPlace>,
     /// Show the whole ladder in the next frame.
     pub reset_plots: bool,
-    /// Whether the last copied command is still to be confirmed, with what was copied.
-    pub copied: Option<String>,
     /// Where the curves are, for the welcome to stay clear of.
     pub response_rect: Option<eframe::egui::Rect>,
 }

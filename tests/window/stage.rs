@@ -417,6 +417,7 @@ pub fn run(recipe: &ProfileRecipe, r: fn(f64) -> f64) -> ProfileRun {
         weights_id: "f".repeat(64),
         device: "cpu".to_owned(),
         recipe: recipe.clone(),
+        direction_steps: vec![],
         profile: Arc::new(Profile {
             summary: Summary::of(&scales),
             scales,

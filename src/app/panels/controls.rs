@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use eframe::egui::{Align, ComboBox, DragValue, Key, Layout, ScrollArea, TextEdit, Ui, Vec2};
+use eframe::egui::{Align, ComboBox, Key, Layout, ScrollArea, TextEdit, Ui, Vec2};
 
 use super::message::warning;
-use super::{INFO_SIDE, info, summary};
+use super::{INFO_SIDE, directions, info, summary};
 use crate::app::explain::{self, Explanation};
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
@@ -15,18 +15,12 @@ use crate::app::ui_command::UiCommand;
 use crate::app::view::View;
 use crate::device::{DeviceChoice, DeviceInfo};
 use crate::encoders::{EncoderSpec, Readout};
-use crate::geometry::directions::DirectionFamily;
 use crate::recipe::Preset;
 
 /// Width of the names left of the controls.
 const NAME_WIDTH: f32 = 76.0;
 /// Height of a row.
 const ROW_HEIGHT: f32 = 26.0;
-/// Smoothing width that low-pass noise starts with, in pixels of the encoder's input.
-const SIGMA_PX: f32 = 2.0;
-/// Number of singular vectors that the family starts with.
-const SINGULAR_COUNT: usize = 5;
-
 /// The whole panel.
 pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     ScrollArea::vertical()
@@ -37,7 +31,7 @@ pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
             readout_ui(ui, scene, intents);
             twin_ui(ui, scene, intents);
             section(ui, "Perturbation");
-            family_ui(ui, scene, intents);
+            directions::directions_ui(ui, scene, view, intents);
             seed_ui(ui, scene, view, intents);
             dither_ui(ui, scene, intents);
             section(ui, "Computation");
@@ -55,7 +49,12 @@ fn section(ui: &mut Ui, name: &str) {
 }
 
 /// A name at the left, a control that fills the rest, and ⓘ at the right end.
-fn row(ui: &mut Ui, name: &str, about: Option<&Explanation>, control: impl FnOnce(&mut Ui, f32)) {
+pub(super) fn row(
+    ui: &mut Ui,
+    name: &str,
+    about: Option<&Explanation>,
+    control: impl FnOnce(&mut Ui, f32),
+) {
     ui.horizontal(|ui| {
         ui.set_min_height(ROW_HEIGHT);
         let layout = Layout::left_to_right(Align::Center);
@@ -148,77 +147,6 @@ fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
             intents.push(Intent::Do(UiCommand::ToggleTwin));
         }
     });
-}
-
-fn family_text(family: DirectionFamily) -> &'static str {
-    match family {
-        DirectionFamily::Isotropic => "isotropic",
-        DirectionFamily::Rademacher => "random signs",
-        DirectionFamily::LowPass { .. } => "low-pass noise",
-        DirectionFamily::TopLogitGradient => "gradient of the top logit",
-        DirectionFamily::TopSingular { .. } => "top singular vectors",
-    }
-}
-
-fn family_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
-    let chosen = scene.state.recipe.family;
-    row(ui, "Directions", Some(&explain::FAMILY), |ui, width| {
-        let combo = ComboBox::from_id_salt("family")
-            .width(width)
-            .selected_text(family_text(chosen));
-        let inner = combo.show_ui(ui, |ui| {
-            let all = [
-                DirectionFamily::Isotropic,
-                DirectionFamily::Rademacher,
-                DirectionFamily::LowPass { sigma_px: SIGMA_PX },
-                DirectionFamily::TopLogitGradient,
-                DirectionFamily::TopSingular {
-                    count: SINGULAR_COUNT,
-                },
-            ];
-            for family in all {
-                let is_chosen = std::mem::discriminant(&family) == std::mem::discriminant(&chosen);
-                let text = family_text(family);
-                let note = if family == DirectionFamily::Isotropic {
-                    " · the paper’s"
-                } else {
-                    " · ours"
-                };
-                if ui
-                    .selectable_label(is_chosen, format!("{text}{note}"))
-                    .clicked()
-                    && !is_chosen
-                {
-                    intents.push(Intent::Family(family));
-                }
-            }
-        });
-        inner.response.accessible_name("Directions");
-    });
-    match chosen {
-        DirectionFamily::LowPass { sigma_px } => row(ui, "Smoothing σ", None, |ui, _| {
-            let mut sigma = sigma_px;
-            let field = DragValue::new(&mut sigma)
-                .range(0.3..=32.0)
-                .speed(0.05)
-                .suffix(" px");
-            let response = ui.add(field).accessible_name("Smoothing σ in pixels");
-            if response.changed() && sigma != sigma_px {
-                intents.push(Intent::Family(DirectionFamily::LowPass { sigma_px: sigma }));
-            }
-        }),
-        DirectionFamily::TopSingular { count } => row(ui, "How many", None, |ui, _| {
-            let mut number = count;
-            let field = DragValue::new(&mut number).range(1..=32).speed(0.1);
-            let response = ui.add(field).accessible_name("Number of singular vectors");
-            if response.changed() && number != count {
-                intents.push(Intent::Family(DirectionFamily::TopSingular {
-                    count: number,
-                }));
-            }
-        }),
-        _ => {}
-    }
 }
 
 fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {

@@ -13,6 +13,8 @@ use crate::app::state::Loaded;
 use crate::app::theme::{self, BODY, Palette, SMALL};
 use crate::app::ui_command::UiCommand;
 use crate::app::view::View;
+use crate::geometry::directions::DirectionFamily;
+use crate::images::{Disc, Mask};
 use crate::render::{Preview, PreviewView, ViewMode};
 use crate::worker::Lane;
 
@@ -45,7 +47,7 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
         })
         .inner;
     match &scene.state.trained.loaded {
-        Some(loaded) => preview_ui(ui, scene, view, loaded, rect, response),
+        Some(loaded) => preview_ui(ui, scene, view, loaded, rect, response, intents),
         None => empty_ui(ui, scene, rect),
     }
     controls_ui(ui, scene, intents);
@@ -97,10 +99,18 @@ fn preview_ui(
     loaded: &Loaded,
     rect: Rect,
     response: Response,
+    intents: &mut Vec<Intent>,
 ) {
     let palette = Palette::for_ui(ui);
     let mode = scene.settings.view;
-    if mode == ViewMode::Split {
+    let mask = match &scene.state.recipe.family {
+        DirectionFamily::Masked { mask } => Some(mask),
+        _ => None,
+    };
+    let painted = mask.filter(|_| view.is_painting);
+    if let Some(mask) = painted {
+        intents.extend(paint(ui, view, mask, &response, rect));
+    } else if mode == ViewMode::Split {
         move_seam(ui, view, &response, rect);
     }
     let direction = scene
@@ -175,6 +185,9 @@ fn preview_ui(
         let at = rect.left_bottom() + Vec2::new(8.0, -8.0);
         caption(ui, rect, at, Align2::LEFT_BOTTOM, text);
     }
+    if let Some(mask) = mask {
+        draw_mask(ui, rect, mask.discs.iter().chain(&view.painted), palette);
+    }
     if mode == ViewMode::Clipped {
         clip_legend(ui, rect, palette);
     }
@@ -197,6 +210,49 @@ fn preview_ui(
             WidgetInfo::labeled(Role::Image, true, format!("Clipped pixels, η {eta}"))
         }
     });
+}
+
+/// Adds discs along the dragged path; answers with the whole mask once the button is released.
+fn paint(ui: &Ui, view: &mut View, mask: &Mask, response: &Response, rect: Rect) -> Option<Intent> {
+    let radius = mask.discs.last().map_or(0.1, |disc| disc.radius);
+    if response.hovered() || response.dragged() {
+        ui.ctx().set_cursor_icon(CursorIcon::Crosshair);
+    }
+    if let Some(pointer) = response.interact_pointer_pos() {
+        let at = (pointer - rect.min) / rect.size();
+        let disc = Disc {
+            x: at.x,
+            y: at.y,
+            radius,
+        };
+        // A third of the radius apart, the discs leave no visible notches.
+        let is_new = view
+            .painted
+            .last()
+            .is_none_or(|last| (last.x - disc.x).hypot(last.y - disc.y) > radius / 3.0);
+        if is_new {
+            view.painted.push(disc);
+        }
+    }
+    let is_released = response.drag_stopped() || response.clicked();
+    (is_released && !view.painted.is_empty()).then(|| {
+        let mut discs = mask.discs.clone();
+        discs.append(&mut view.painted);
+        Intent::Family(DirectionFamily::Masked {
+            mask: Mask { discs },
+        })
+    })
+}
+
+/// The outline of the mask; a disc inside others is drawn all the same.
+fn draw_mask<'a>(ui: &Ui, rect: Rect, discs: impl Iterator<Item = &'a Disc>, palette: Palette) {
+    let painter = ui.painter().with_clip_rect(rect);
+    for disc in discs {
+        let centre = rect.min + Vec2::new(disc.x, disc.y) * rect.size();
+        let radius = disc.radius * rect.width();
+        painter.circle_filled(centre, radius, palette.marker.gamma_multiply(0.12));
+        painter.circle_stroke(centre, radius, Stroke::new(1.0, palette.marker));
+    }
 }
 
 fn move_seam(ui: &Ui, view: &mut View, response: &Response, rect: Rect) {

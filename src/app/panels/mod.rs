@@ -3,6 +3,7 @@
 
 pub mod cards;
 pub mod controls;
+pub mod directions;
 pub mod eta;
 pub mod image;
 pub mod menu;
