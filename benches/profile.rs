@@ -30,7 +30,7 @@ fn load(name: &str) -> registry::LoadedEncoder {
 /// The pooled readout at an input of uniform noise; the time does not depend on what is seen.
 fn field(name: &str) -> EncoderField {
     let side_px = registry::find(name).expect("a bundled encoder").side_px;
-    let noise = sample(DirectionFamily::Isotropic, 0, 0, (3, side_px, side_px));
+    let noise = sample(&DirectionFamily::Isotropic, 0, 0, (3, side_px, side_px));
     let largest = 4.0 / (side_px as f32);
     let pixels: Arc<[f32]> = noise
         .expect("isotropic directions are drawn")
@@ -48,7 +48,7 @@ fn field(name: &str) -> EncoderField {
 fn directions(field: &EncoderField) -> Vec<Arc<[f32]>> {
     let len = field.input_len();
     (0..field.batch())
-        .filter_map(|index| sample(DirectionFamily::Isotropic, 0, index, (1, 1, len)))
+        .filter_map(|index| sample(&DirectionFamily::Isotropic, 0, index, (1, 1, len)))
         .collect()
 }
 

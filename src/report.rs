@@ -35,6 +35,10 @@ pub struct ProfileRun {
     pub device: String,
     /// What was computed.
     pub recipe: ProfileRecipe,
+    /// The picture at the end of a direction toward another image or along a manipulation: what it
+    /// is, how it was made and at which η it is reached; empty for the other families.
+    #[serde(default)]
+    pub direction_steps: Vec<String>,
     /// The result.
     pub profile: Arc<Profile>,
     /// Time spent, in seconds.

@@ -170,7 +170,7 @@ fn antipodes_cancel_the_odd_term() {
     assert!((pairs - 2.0).abs() < 0.02, "r − 1 grows as η^{pairs}");
 
     // One sign alone shows the odd term.
-    let direction = directions::sample(recipe.family, recipe.seed, 0, SHAPE).unwrap();
+    let direction = directions::sample(&recipe.family, recipe.seed, 0, SHAPE).unwrap();
     let base = field.map.value(&field.x);
     let q: f64 = field
         .jvp(&[Arc::clone(&direction)])
@@ -474,7 +474,7 @@ fn pairs(field: &mut MapField<Net<f64>>, seed: u64, eta: f64, n: usize) -> (Vec<
     let base = field.map.value(&field.x);
     let (mut y, mut q) = (Vec::new(), Vec::new());
     for i in 0..n {
-        let direction = directions::sample(recipe.family, seed, i, SHAPE).unwrap();
+        let direction = directions::sample(&recipe.family, seed, i, SHAPE).unwrap();
         let steps = [eta, -eta].map(|eta_l2| Perturbation {
             direction: Arc::clone(&direction),
             eta_l2,
@@ -740,7 +740,7 @@ fn more_pairs_begin_with_the_same_directions() {
 
 #[test]
 fn given_directions_take_the_place_of_drawn_ones() {
-    let draw = |i| directions::sample(DirectionFamily::Isotropic, 0, i, SHAPE).unwrap();
+    let draw = |i| directions::sample(&DirectionFamily::Isotropic, 0, i, SHAPE).unwrap();
     let recipe = paper_recipe(12, 6);
     let drawn = run(&recipe, SHAPE, &mut net(1));
     let list: Vec<_> = (0..12).map(draw).collect();

@@ -71,6 +71,7 @@ fn run(image: &str, encoder: &str, weights: WeightsKind, r: impl Fn(f64) -> f64)
         weights_id: format!("{encoder} {}", weights.name()),
         device: "cpu".to_owned(),
         recipe,
+        direction_steps: vec![],
         profile: Arc::new(profile),
         elapsed_secs: 3.5,
     }

@@ -302,6 +302,7 @@ fn run_to_export() -> ProfileRun {
         weights_id: "fake".to_owned(),
         device: "Fake GPU".to_owned(),
         recipe: recipe(WeightsKind::Trained),
+        direction_steps: vec![],
         profile: Arc::new(profile),
         elapsed_secs: 0.0,
     }

@@ -54,7 +54,7 @@ pub fn command_line(
         option("readout", readout);
     }
     if recipe.family != base.family {
-        option("family", write_family(recipe.family));
+        option("family", write_family(&recipe.family));
     }
     if recipe.seed != base.seed {
         option("seed", recipe.seed.to_string());

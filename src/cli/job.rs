@@ -38,7 +38,9 @@ pub struct ProfileArgs {
     /// The feature: pooled, logits or stage:NAME
     #[arg(long, value_name = "READOUT", default_value = "pooled", value_parser = parse_readout)]
     pub readout: ReadoutName,
-    /// Directions: isotropic, rademacher, low-pass:SIGMA, logit-gradient or singular:COUNT
+    /// Directions: isotropic, rademacher, low-pass:SIGMA, logit-gradient, singular:COUNT,
+    /// toward:IMAGE, blur:SIGMA, grayscale, or mask:X,Y,R;X,Y,R… (noise inside discs given in
+    /// fractions of the side)
     #[arg(long, value_name = "FAMILY", default_value = "isotropic", value_parser = parse_family)]
     pub family: DirectionFamily,
     /// Seed of the directions
@@ -145,7 +147,7 @@ impl ProfileArgs {
         let mut recipe = ProfileRecipe::interactive(encoder, WeightsKind::Trained, spec.side_px);
         self.preset.apply(&mut recipe);
         recipe.readout = self.readout.resolve(spec)?;
-        recipe.family = self.family;
+        recipe.family = self.family.clone();
         recipe.seed = self.seed;
         recipe.dither_seed = self.dither;
         if let Some(pairs) = self.pairs {

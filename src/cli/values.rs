@@ -6,13 +6,10 @@ use std::path::PathBuf;
 use crate::device::DeviceChoice;
 use crate::encoders::{EncoderSpec, Readout};
 use crate::geometry::directions::DirectionFamily;
-use crate::images::Background;
+use crate::images::{Background, Disc, Manipulation, Mask, bundled};
 use crate::recipe::{Estimator, Preset, TraceMethod};
 use crate::worker::{ExportFormat, ImageSource};
 use crate::{Error, ErrorKind};
-
-/// Prefix of a photograph of the program's own on the command line.
-const BUNDLED: &str = "bundled:";
 
 /// Words of [`Preset`].
 pub const PRESETS: [(&str, Preset); 2] = [
@@ -56,7 +53,7 @@ pub fn write_word<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'sta
 
 /// `bundled:NAME` or a path.
 pub fn parse_image(text: &str) -> Result<ImageSource, String> {
-    Ok(match text.strip_prefix(BUNDLED) {
+    Ok(match bundled::name_in(text) {
         Some(name) => ImageSource::Bundled(name.to_owned()),
         None => ImageSource::Path(PathBuf::from(text)),
     })
@@ -67,7 +64,7 @@ pub fn parse_image(text: &str) -> Result<ImageSource, String> {
 pub fn write_image(source: &ImageSource) -> Option<String> {
     match source {
         ImageSource::Path(path) => Some(path.to_string_lossy().into_owned()),
-        ImageSource::Bundled(name) => Some(format!("{BUNDLED}{name}")),
+        ImageSource::Bundled(name) => Some(format!("{}{name}", bundled::PREFIX)),
         ImageSource::Bytes { .. } | ImageSource::Rgba { .. } => None,
     }
 }
@@ -133,40 +130,95 @@ pub fn write_readout(readout: &Readout, spec: &EncoderSpec) -> Option<String> {
     }
 }
 
-/// `isotropic`, `rademacher`, `low-pass:SIGMA`, `logit-gradient` or `singular:COUNT`.
+/// What [`parse_family`] reads.
+const FAMILIES: &str = "isotropic, rademacher, low-pass:SIGMA, logit-gradient, singular:COUNT, \
+    toward:IMAGE, blur:SIGMA, grayscale or mask:X,Y,R;X,Y,R…";
+
+/// `isotropic`, `rademacher`, `low-pass:SIGMA`, `logit-gradient`, `singular:COUNT`, `toward:IMAGE`,
+/// `blur:SIGMA`, `grayscale` or `mask:X,Y,R;X,Y,R…`.
 pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
     let (word, value) = text.split_once(':').unwrap_or((text, ""));
     match (word, value) {
         ("isotropic", "") => Ok(DirectionFamily::Isotropic),
         ("rademacher", "") => Ok(DirectionFamily::Rademacher),
         ("logit-gradient", "") => Ok(DirectionFamily::TopLogitGradient),
-        ("low-pass", value) => match value.parse() {
-            Ok(sigma_px) if f32::is_finite(sigma_px) && sigma_px > 0.0 => {
-                Ok(DirectionFamily::LowPass { sigma_px })
-            }
-            _ => {
-                Err("low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned())
-            }
-        },
+        ("low-pass", value) => parse_width(value)
+            .map(|sigma_px| DirectionFamily::LowPass { sigma_px })
+            .ok_or_else(|| {
+                "low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned()
+            }),
         ("singular", value) => match value.parse() {
             Ok(count) if count > 0 => Ok(DirectionFamily::TopSingular { count }),
             _ => Err("singular needs a count of at least 1, as singular:8".to_owned()),
         },
-        _ => Err(
-            "choose isotropic, rademacher, low-pass:SIGMA, logit-gradient or singular:COUNT"
-                .to_owned(),
-        ),
+        ("toward", "") => {
+            Err("toward needs an image, as toward:cat.jpg or toward:bundled:coffee".to_owned())
+        }
+        ("toward", image) => Ok(DirectionFamily::Toward {
+            image: image.to_owned(),
+        }),
+        ("blur", value) => parse_width(value)
+            .map(|sigma_px| DirectionFamily::Along {
+                manipulation: Manipulation::Blur { sigma_px },
+            })
+            .ok_or_else(|| "blur needs a width above 0 in pixels, as blur:2".to_owned()),
+        ("grayscale", "") => Ok(DirectionFamily::Along {
+            manipulation: Manipulation::Grayscale,
+        }),
+        ("mask", discs) => discs
+            .split(';')
+            .map(parse_disc)
+            .collect::<Option<_>>()
+            .map(|discs| DirectionFamily::Masked {
+                mask: Mask { discs },
+            })
+            .ok_or_else(|| {
+                "mask needs discs as x,y,radius in fractions of the side, separated by ;, as \
+                 mask:0.5,0.5,0.2"
+                    .to_owned()
+            }),
+        _ => Err(format!("choose {FAMILIES}")),
     }
 }
 
+fn parse_width(text: &str) -> Option<f32> {
+    text.parse()
+        .ok()
+        .filter(|&sigma_px: &f32| sigma_px.is_finite() && sigma_px > 0.0)
+}
+
+fn parse_disc(text: &str) -> Option<Disc> {
+    let numbers: Vec<f32> = text
+        .split(',')
+        .map(|number| number.trim().parse().ok())
+        .collect::<Option<_>>()?;
+    let [x, y, radius] = numbers[..] else {
+        return None;
+    };
+    Some(Disc { x, y, radius }).filter(Disc::is_valid)
+}
+
 /// The argument for a direction family.
-pub fn write_family(family: DirectionFamily) -> String {
+pub fn write_family(family: &DirectionFamily) -> String {
     match family {
         DirectionFamily::Isotropic => "isotropic".to_owned(),
         DirectionFamily::Rademacher => "rademacher".to_owned(),
         DirectionFamily::LowPass { sigma_px } => format!("low-pass:{sigma_px}"),
         DirectionFamily::TopLogitGradient => "logit-gradient".to_owned(),
         DirectionFamily::TopSingular { count } => format!("singular:{count}"),
+        DirectionFamily::Toward { image } => format!("toward:{image}"),
+        DirectionFamily::Along {
+            manipulation: Manipulation::Blur { sigma_px },
+        } => format!("blur:{sigma_px}"),
+        DirectionFamily::Along {
+            manipulation: Manipulation::Grayscale,
+        } => "grayscale".to_owned(),
+        DirectionFamily::Masked { mask } => {
+            let discs: Vec<String> = (mask.discs.iter())
+                .map(|Disc { x, y, radius }| format!("{x},{y},{radius}"))
+                .collect();
+            format!("mask:{}", discs.join(";"))
+        }
     }
 }
 
@@ -274,8 +326,36 @@ mod tests {
             DirectionFamily::LowPass { sigma_px: 12.75 },
             DirectionFamily::TopLogitGradient,
             DirectionFamily::TopSingular { count: 8 },
+            DirectionFamily::Toward {
+                image: "bundled:coffee".to_owned(),
+            },
+            DirectionFamily::Toward {
+                image: "some folder/it's a: photo; 1,2.jpg".to_owned(),
+            },
+            DirectionFamily::Along {
+                manipulation: Manipulation::Blur { sigma_px: 0.3 },
+            },
+            DirectionFamily::Along {
+                manipulation: Manipulation::Grayscale,
+            },
+            DirectionFamily::Masked {
+                mask: Mask {
+                    discs: vec![
+                        Disc {
+                            x: 0.1,
+                            y: 1.0 / 3.0,
+                            radius: 1e-3,
+                        },
+                        Disc {
+                            x: -0.5,
+                            y: 1.5,
+                            radius: 2.0,
+                        },
+                    ],
+                },
+            },
         ] {
-            assert_eq!(parse_family(&write_family(family)), Ok(family));
+            assert_eq!(parse_family(&write_family(&family)), Ok(family));
         }
     }
 
@@ -293,6 +373,20 @@ mod tests {
             "singular",
             "singular:0",
             "singular:1.5",
+            "toward",
+            "toward:",
+            "blur",
+            "blur:0",
+            "blur:NaN",
+            "grayscale:1",
+            "mask",
+            "mask:",
+            "mask:0.5,0.5",
+            "mask:0.5,0.5,0",
+            "mask:0.5,0.5,-0.1",
+            "mask:0.5,NaN,0.1",
+            "mask:0.5,0.5,0.1;",
+            "mask:0.5,0.5,0.1,0.5",
         ] {
             assert!(parse_family(text).is_err(), "{text:?} was taken");
         }

@@ -4,8 +4,8 @@
 //! depends on the seed and on `i` alone: a longer set begins with the shorter one, and a set need not
 //! be stored.
 //!
-//! A direction toward another image or along a manipulation is no member of
-//! [`DirectionFamily`], which is plain data without pixels; such vectors are handed over with
+//! The directions toward another image and along a manipulation are made from pixels, of which
+//! geometry knows nothing: the vector ([`difference`]) is handed over with
 //! [`super::Profiler::with_directions`].
 
 use std::collections::VecDeque;
@@ -20,11 +20,13 @@ use serde::{Deserialize, Serialize};
 use super::field::{Field, require_finite};
 use super::profile::Cost;
 use super::trace::Subspace;
+use crate::images::gaussian::{Border, smooth};
+use crate::images::{Disc, Manipulation, Mask, bundled};
 use crate::{Error, ErrorKind, Result};
 
 /// Distribution of the directions u (spec §1). Only [`DirectionFamily::Isotropic`] is the paper's;
 /// the others are ours, always labelled, never mixed into the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectionFamily {
     /// Uniform on the unit sphere of R^{d_I}: normalised Gaussians.
@@ -44,11 +46,28 @@ pub enum DirectionFamily {
         /// How many.
         count: usize,
     },
+    /// From the photograph x toward another image t, (t − x)/‖t − x‖, both prepared for the encoder:
+    /// one direction and its antipode. At η = ‖t − x‖ the perturbed photograph is the other image.
+    Toward {
+        /// A file, or `bundled:NAME` for one of the program's own.
+        image: String,
+    },
+    /// Along a manipulation m of the photograph as the encoder sees it, (m(x) − x)/‖m(x) − x‖: one
+    /// direction and its antipode.
+    Along {
+        /// The manipulation.
+        manipulation: Manipulation,
+    },
+    /// Gaussian noise inside a mask and zero outside, normalised.
+    Masked {
+        /// Where there is noise, on the photograph as the encoder sees it.
+        mask: Mask,
+    },
 }
 
 impl DirectionFamily {
     /// Name for people.
-    pub fn title(self) -> String {
+    pub fn title(&self) -> String {
         match self {
             Self::Isotropic => "isotropic Gaussian".to_owned(),
             Self::Rademacher => "random signs".to_owned(),
@@ -56,30 +75,49 @@ impl DirectionFamily {
             Self::TopLogitGradient => "gradient of the top logit".to_owned(),
             Self::TopSingular { count: 1 } => "top right-singular vector".to_owned(),
             Self::TopSingular { count } => format!("top {count} right-singular vectors"),
+            Self::Toward { image } => format!("toward “{}”", bundled::short_name(image)),
+            Self::Along { manipulation } => format!("along {}", manipulation.title()),
+            Self::Masked { .. } => "Gaussian inside a mask".to_owned(),
         }
     }
 
     /// Whether E uuᵀ = I/d_I, so that E‖Ju‖² = tr(JᵀJ)/d_I.
-    pub fn has_identity_covariance(self) -> bool {
+    pub fn has_identity_covariance(&self) -> bool {
         matches!(self, Self::Isotropic | Self::Rademacher)
     }
 
     /// Whether directions are drawn at random; the others are a fixed, finite set, found from the
-    /// encoder, and an average over them has no sampling error.
-    pub fn is_random(self) -> bool {
-        !matches!(self, Self::TopLogitGradient | Self::TopSingular { .. })
+    /// encoder or made from pictures, and an average over them has no sampling error.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Self::Isotropic | Self::Rademacher | Self::LowPass { .. } | Self::Masked { .. } => true,
+            Self::TopLogitGradient
+            | Self::TopSingular { .. }
+            | Self::Toward { .. }
+            | Self::Along { .. } => false,
+        }
     }
 
-    fn check(self) -> Result<()> {
+    /// Refuses parameters that give no directions for inputs of `rows · columns` pixels.
+    fn check(&self, rows: usize, columns: usize) -> Result<()> {
         let (why, remedy) = match self {
             // Beyond this the kernel is wider than any input side.
-            Self::LowPass { sigma_px } if !(sigma_px > 0.0 && sigma_px <= 1000.0) => (
+            Self::LowPass { sigma_px } if !(*sigma_px > 0.0 && *sigma_px <= 1000.0) => (
                 format!("the smoothing width is {sigma_px} px"),
                 "Give a width above 0 and up to 1000 px",
             ),
             Self::TopSingular { count: 0 } => (
                 "no singular vector is asked for".to_owned(),
                 "Ask for at least one",
+            ),
+            Self::Along { manipulation } => return manipulation.check(),
+            Self::Masked { mask } if !mask.discs.iter().all(Disc::is_valid) => (
+                "a disc of the mask has a number that is not finite, or no radius".to_owned(),
+                "Give each disc as x, y and a radius above 0, in fractions of the side",
+            ),
+            Self::Masked { mask } if !mask.covered(rows, columns).contains(&true) => (
+                "the mask is empty: no pixel lies in it".to_owned(),
+                "Paint a part of the photograph",
             ),
             _ => return Ok(()),
         };
@@ -92,10 +130,28 @@ impl DirectionFamily {
     }
 }
 
+/// A change of pixel values below this root mean square is none: a hundredth of what the rounding of
+/// an 8-bit file does, and ten times what f32 does to values in [0, 1].
+const DIFFERENCE_RMS_MIN: f64 = 1e-6;
+
+/// The direction from one picture to another, of unit L2 norm, and the distance between them;
+/// `None` where they are the same up to the rounding of f32. Both in the order (channel, row, column).
+pub fn difference(to: &[f64], from: &[f32]) -> Option<(Arc<[f32]>, f64)> {
+    let difference: Vec<f64> = to
+        .iter()
+        .zip(from)
+        .map(|(to, from)| to - f64::from(*from))
+        .collect();
+    let norm = difference.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let least = DIFFERENCE_RMS_MIN * (difference.len() as f64).sqrt();
+    (norm > least).then(|| (unit(&difference), norm))
+}
+
 /// Direction `index` of a random family: `channels · rows · columns` values of unit L2 norm in the
-/// order (channel, row, column). `None` for the families that are found from an encoder.
+/// order (channel, row, column). `None` for the families that are found from an encoder or made from
+/// pictures.
 pub fn sample(
-    family: DirectionFamily,
+    family: &DirectionFamily,
     seed: u64,
     index: usize,
     shape: (usize, usize, usize),
@@ -108,10 +164,22 @@ pub fn sample(
         DirectionFamily::Rademacher => Some(unit(&signs(&mut rng, len))),
         DirectionFamily::LowPass { sigma_px } => {
             let mut noise = gaussian(&mut rng, len);
-            low_pass(&mut noise, rows, columns, f64::from(sigma_px));
+            let sigma_px = f64::from(*sigma_px);
+            smooth(&mut noise, rows, columns, sigma_px, Border::Wrapped);
             Some(unit(&noise))
         }
-        DirectionFamily::TopLogitGradient | DirectionFamily::TopSingular { .. } => None,
+        DirectionFamily::Masked { mask } => {
+            let mut noise = gaussian(&mut rng, len);
+            let covered = mask.covered(rows, columns);
+            for (value, is_covered) in noise.iter_mut().zip(covered.iter().cycle()) {
+                *value *= f64::from(u8::from(*is_covered));
+            }
+            Some(unit(&noise))
+        }
+        DirectionFamily::TopLogitGradient
+        | DirectionFamily::TopSingular { .. }
+        | DirectionFamily::Toward { .. }
+        | DirectionFamily::Along { .. } => None,
     }
 }
 
@@ -149,57 +217,6 @@ fn unit(values: &[f64]) -> Arc<[f32]> {
     values.iter().map(|v| (v / norm) as f32).collect()
 }
 
-/// Smooths each channel by a Gaussian of `sigma_px` pixels cut off at 4σ, with wrapped borders: of
-/// the usual border rules the one under which every pixel of the noise keeps the same variance.
-///
-/// `values` in the order (channel, row, column), `rows · columns` for each channel.
-pub fn low_pass(values: &mut [f64], rows: usize, columns: usize, sigma_px: f64) {
-    let radius = (4.0 * sigma_px + 0.5) as usize;
-    let mut kernel: Vec<f64> = (0..=2 * radius)
-        .map(|i| {
-            let t = i as f64 - radius as f64;
-            (-t * t / (2.0 * sigma_px * sigma_px)).exp()
-        })
-        .collect();
-    let sum: f64 = kernel.iter().sum();
-    kernel.iter_mut().for_each(|k| *k /= sum);
-
-    for channel in values.chunks_exact_mut(rows * columns) {
-        for row in channel.chunks_exact_mut(columns) {
-            let smooth = wrapped_convolution(row, &kernel, radius);
-            row.copy_from_slice(&smooth);
-        }
-        for column in 0..columns {
-            let line: Vec<f64> = (0..rows)
-                .map(|row| channel[row * columns + column])
-                .collect();
-            for (row, value) in wrapped_convolution(&line, &kernel, radius)
-                .into_iter()
-                .enumerate()
-            {
-                channel[row * columns + column] = value;
-            }
-        }
-    }
-}
-
-fn wrapped_convolution(line: &[f64], kernel: &[f64], radius: usize) -> Vec<f64> {
-    let n = line.len();
-    // The line with `radius` wrapped values on either side.
-    let start = (n - radius % n) % n;
-    let padded: Vec<f64> = line
-        .iter()
-        .copied()
-        .cycle()
-        .skip(start)
-        .take(n + 2 * radius)
-        .collect();
-    padded
-        .windows(kernel.len())
-        .map(|window| window.iter().zip(kernel).map(|(v, k)| v * k).sum())
-        .collect()
-}
-
 /// Directions that are kept for their next use: those that one batch of JVPs looks ahead.
 pub(super) const RECENT_MAX: usize = 32;
 
@@ -219,6 +236,8 @@ enum Source {
     Random,
     /// A list.
     Listed(Vec<Arc<[f32]>>),
+    /// A list that is still to be handed over.
+    Pictures,
     /// To be found from the field.
     Gradient,
     /// So many to be found from the field; the search starts when the feature's length is known.
@@ -230,8 +249,9 @@ enum Source {
 
 impl DirectionSet {
     pub fn new(family: DirectionFamily, seed: u64, shape: (usize, usize, usize)) -> Result<Self> {
-        family.check()?;
+        family.check(shape.1, shape.2)?;
         let source = match family {
+            DirectionFamily::Toward { .. } | DirectionFamily::Along { .. } => Source::Pictures,
             DirectionFamily::TopLogitGradient => Source::Gradient,
             DirectionFamily::TopSingular { count } => Source::Singular {
                 count,
@@ -304,6 +324,14 @@ impl DirectionSet {
     pub fn step(&mut self, field: &mut dyn Field, cost: &mut Cost) -> Result<bool> {
         match &mut self.source {
             Source::Random | Source::Listed(_) => {}
+            Source::Pictures => {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "cannot make the directions",
+                    "the pictures that they are made from were not handed over",
+                    "",
+                ));
+            }
             Source::Gradient => {
                 let gradient = field.top_logit_gradient()?;
                 cost.vjps += 1;
@@ -348,21 +376,21 @@ impl DirectionSet {
         if let Some((_, direction)) = self.recent.iter().find(|(recent, _)| *recent == index) {
             return Arc::clone(direction);
         }
-        let direction = sample(self.family, self.seed, index, self.shape).unwrap_or_default();
+        let direction = sample(&self.family, self.seed, index, self.shape).unwrap_or_default();
         self.recent.truncate(RECENT_MAX - 1);
         self.recent.push_front((index, Arc::clone(&direction)));
         direction
     }
 
     /// Work that finds the directions, for a feature of `output_len` values.
-    pub fn planned_cost(family: DirectionFamily, output_len: usize) -> Cost {
+    pub fn planned_cost(family: &DirectionFamily, output_len: usize) -> Cost {
         match family {
             DirectionFamily::TopLogitGradient => Cost {
                 vjps: 1,
                 ..Cost::default()
             },
             DirectionFamily::TopSingular { count } => {
-                SingularSearch::planned_cost(count, output_len)
+                SingularSearch::planned_cost(*count, output_len)
             }
             _ => Cost::default(),
         }

@@ -81,7 +81,7 @@ impl Profiler {
     /// positive and ascending, no directions, a family with impossible parameters.
     pub fn new(recipe: ProfileRecipe, shape: (usize, usize, usize)) -> Result<Self> {
         check(&recipe)?;
-        let directions = DirectionSet::new(recipe.family, recipe.seed, shape)?;
+        let directions = DirectionSet::new(recipe.family.clone(), recipe.seed, shape)?;
         let scales = recipe.etas_l2.len();
         Ok(Self {
             directions,
@@ -118,7 +118,9 @@ impl Profiler {
     /// Upper bound of the work that a recipe takes for a feature of `output_len` values.
     pub fn planned_cost(recipe: &ProfileRecipe, output_len: usize) -> Cost {
         let pairs = match recipe.family {
-            DirectionFamily::TopLogitGradient => 1,
+            DirectionFamily::TopLogitGradient
+            | DirectionFamily::Toward { .. }
+            | DirectionFamily::Along { .. } => 1,
             DirectionFamily::TopSingular { count } => count.min(output_len),
             _ => recipe.pairs_max,
         };
@@ -349,7 +351,8 @@ impl Profiler {
         let pairs = self.round.goal;
         let mut scales = std::mem::take(&mut self.round.scales);
         scales.retain(|&scale| !self.is_settled(scale));
-        // Random directions of which two have Ju = 0 exactly leave no doubt that J = 0.
+        // Random directions of which two have Ju = 0 exactly leave no doubt that J = 0, at least
+        // where there is noise.
         let has_jacobian = pairs < 2 || self.jvp_sq.iter().any(|&q| q > 0.0);
         self.finished = scales.is_empty() || pairs >= self.pairs_max() || !has_jacobian;
         let goal = next_goal(pairs).min(self.pairs_max());
@@ -541,6 +544,16 @@ impl Profiler {
             return None;
         }
         let moves = self.displacements.iter().flatten().any(|&d| d > 0.0);
+        if !self.recipe.family.has_identity_covariance() {
+            return Some(if moves {
+                "the derivative of the feature is zero along all of these directions, so that the \
+                 linear prediction is zero"
+                    .to_owned()
+            } else {
+                "the feature does not change along any of these directions: r would be 0/0"
+                    .to_owned()
+            });
+        }
         Some(if moves {
             "the Jacobian of the feature is zero at this photograph, so that the linear prediction \
              is zero"
@@ -689,7 +702,7 @@ fn wants_trace(recipe: &ProfileRecipe, pairs: usize) -> bool {
 }
 
 fn planned_cost(recipe: &ProfileRecipe, pairs: usize, output_len: usize) -> Cost {
-    let mut cost = DirectionSet::planned_cost(recipe.family, output_len);
+    let mut cost = DirectionSet::planned_cost(&recipe.family, output_len);
     cost.forwards += 1 + 2 * ROUNDING_PROBES + 2 * pairs * recipe.etas_l2.len();
     cost.jvps += jvps_max(recipe, pairs);
     if wants_trace(recipe, pairs) {

@@ -1,6 +1,8 @@
 //! Photographs that come with the program, so that a first start needs no file and no network.
 //! Sources and licences are in NOTICES.md; the files are unchanged.
 
+use std::path::Path;
+
 use super::{Background, Photo, decode};
 use crate::{Error, ErrorKind, Result};
 
@@ -54,6 +56,26 @@ pub const NAMES: [&str; PHOTOS.len()] = [
     PHOTOS[2].name,
     PHOTOS[3].name,
 ];
+
+/// What stands before the name of a bundled photograph where a file could be named as well.
+pub const PREFIX: &str = "bundled:";
+
+/// The name of a bundled photograph in a text that names it or a file.
+pub fn name_in(text: &str) -> Option<&str> {
+    text.strip_prefix(PREFIX)
+}
+
+/// The photograph in a text that names it or a file, for people: without folders and prefix.
+pub fn short_name(text: &str) -> String {
+    if let Some(name) = name_in(text) {
+        return name.to_owned();
+    }
+    let name = Path::new(text).file_name();
+    name.map_or_else(
+        || text.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
 
 /// Decodes a bundled photograph; the photo's name is `name`.
 ///

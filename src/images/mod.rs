@@ -3,7 +3,10 @@
 pub mod bundled;
 mod colour;
 pub mod decode;
+pub mod gaussian;
 mod jpeg;
+pub mod manipulations;
+pub mod mask;
 pub mod preprocess;
 mod tiff;
 
@@ -13,6 +16,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use decode::{decode, from_rgba, open};
+pub use manipulations::Manipulation;
+pub use mask::{Disc, Mask};
 pub use preprocess::{ChannelOrder, Prepared, Preprocessing, ResizeFilter};
 
 /// A decoded photograph: upright, opaque, 8-bit sRGB.

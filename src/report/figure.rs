@@ -108,8 +108,8 @@ fn groups(runs: &[Arc<ProfileRun>]) -> Vec<Group<'_>> {
         let recipe = &run.recipe;
         let is_same_feature = |group: &&Group<'_>| {
             let other = group.recipe;
-            (&other.encoder, &other.readout, other.family)
-                == (&recipe.encoder, &recipe.readout, recipe.family)
+            (&other.encoder, &other.readout, &other.family)
+                == (&recipe.encoder, &recipe.readout, &recipe.family)
         };
         let hue = groups.iter().find(is_same_feature).map(|group| group.hue);
         let is_same_curve = |group: &&mut Group<'_>| {
@@ -162,7 +162,7 @@ impl Group<'_> {
             Readout::Stage(index) => parts.push(format!("stage {index}")),
         }
         if self.recipe.family != DirectionFamily::Isotropic {
-            parts.push(self.recipe.family.title());
+            parts.push(label::escape(&self.recipe.family.title()));
         }
         if self.runs.len() > 1 {
             parts.push(format!("median of {}", self.runs.len()));

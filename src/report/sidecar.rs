@@ -13,8 +13,9 @@ const FORMAT: u32 = 1;
 const LOCK: &str = include_str!("../../Cargo.lock");
 
 /// Versions, and for each run the photograph's hash and treatment, weights, device, recipe with its
-/// seeds, the basis of each scale's denominator, the
-/// estimate of the trace of JᵀJ (where one was made), summary, cost and time. Undefined numbers are `null`.
+/// seeds, hash and treatment of the image that a direction leads to, the basis of each scale's
+/// denominator, the estimate of the trace of JᵀJ (where one was made), summary, cost and time.
+/// Undefined numbers are `null`.
 pub fn sidecar(runs: &[Arc<ProfileRun>]) -> Value {
     json!({
         "format": FORMAT,
@@ -40,6 +41,7 @@ fn entry(run: &ProfileRun) -> Value {
         "weights": { "kind": run.recipe.weights, "id": run.weights_id },
         "device": run.device,
         "recipe": run.recipe,
+        "direction_steps": run.direction_steps,
         "finished": profile.finished,
         "pairs": profile.pairs,
         "undefined": profile.undefined,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::engine::{DEVICE_REMEDY, Engine};
 use super::study::Study;
 use crate::device::{DeviceChoice, DeviceInfo};
-use crate::images::Photo;
+use crate::images::{Background, Photo};
 use crate::recipe::ProfileRecipe;
 use crate::{Error, ErrorKind, Result};
 
@@ -24,6 +24,8 @@ pub(super) struct Bench {
     pub(super) device: Option<DeviceInfo>,
     /// The current photograph.
     pub(super) photo: Option<Arc<Photo>>,
+    /// Colour under its transparent pixels, and under those of an image that a direction leads to.
+    pub(super) background: Background,
     /// Least recently used first.
     studies: Vec<Rc<RefCell<Study>>>,
 }
@@ -34,6 +36,7 @@ impl Bench {
             engine,
             device: None,
             photo: None,
+            background: Background::default(),
             studies: Vec::new(),
         }
     }
@@ -58,9 +61,12 @@ impl Bench {
     }
 
     /// Makes a photograph the current one; what is known of others is forgotten.
-    pub(super) fn use_photo(&mut self, photo: Arc<Photo>) {
-        self.studies.retain(|study| study.borrow().shows(&photo));
+    pub(super) fn use_photo(&mut self, photo: Arc<Photo>, background: Background) {
+        let is_same_background = self.background == background;
+        self.studies
+            .retain(|study| is_same_background && study.borrow().shows(&photo));
         self.photo = Some(photo);
+        self.background = background;
     }
 
     /// What is already known for this photograph and recipe.

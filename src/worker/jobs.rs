@@ -159,7 +159,7 @@ impl Job for ImageJob {
             } => images::from_rgba(*width, *height, rgba, PASTED_NAME, self.background),
         }?;
         let photo = Arc::new(photo);
-        bench.use_photo(Arc::clone(&photo));
+        bench.use_photo(Arc::clone(&photo), self.background);
         outbox.send(Event::ImageOpened {
             generation: self.generation,
             photo,

@@ -17,6 +17,7 @@ mod jobs;
 mod mailbox;
 mod measure_job;
 mod outbox;
+mod pictured;
 mod profile_job;
 mod study;
 mod thread;
@@ -91,7 +92,11 @@ impl Worker {
                     "Close other programs and start again",
                 )
             })?;
-        Ok(Self { mailbox, events, thread: Some(thread) })
+        Ok(Self {
+            mailbox,
+            events,
+            thread: Some(thread),
+        })
     }
 
     /// Asks for something and returns its number at once; never blocks.

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::bench::Bench;
 use super::engine::Subject;
+use super::pictured::Pictured;
 use crate::Result;
 use crate::device::CPU;
 use crate::geometry::profile::Cost;
 use crate::geometry::{Profile, Profiler, ScaleEstimate};
-use crate::images::Photo;
+use crate::images::{Background, Photo};
 use crate::recipe::ProfileRecipe;
 use crate::report::ProfileRun;
 
@@ -19,6 +20,8 @@ use crate::report::ProfileRun;
 pub(super) struct Study {
     photo: Arc<Photo>,
     pub(super) subject: Subject,
+    /// Direction made from pictures, for the families that need one.
+    pictured: Option<Pictured>,
     profiler: Profiler,
     /// Whether a pair is known to have been measured.
     is_begun: bool,
@@ -27,11 +30,18 @@ pub(super) struct Study {
 }
 
 impl Study {
-    fn new(photo: Arc<Photo>, recipe: &ProfileRecipe, subject: Subject) -> Result<Self> {
-        let profiler = profiler(recipe, &subject)?;
+    fn new(
+        photo: Arc<Photo>,
+        background: Background,
+        recipe: &ProfileRecipe,
+        subject: Subject,
+    ) -> Result<Self> {
+        let pictured = Pictured::of(recipe, &subject, background)?;
+        let profiler = profiler(recipe, &subject, pictured.as_ref())?;
         Ok(Self {
             photo,
             subject,
+            pictured,
             profiler,
             is_begun: false,
             spent: Duration::ZERO,
@@ -41,7 +51,7 @@ impl Study {
     /// Begins anew where the recipe has other scales than those measured so far.
     pub(super) fn use_scales_of(&mut self, recipe: &ProfileRecipe) -> Result<()> {
         if self.recipe().etas_l2 != recipe.etas_l2 {
-            self.profiler = profiler(recipe, &self.subject)?;
+            self.profiler = profiler(recipe, &self.subject, self.pictured.as_ref())?;
             self.is_begun = false;
             self.spent = Duration::ZERO;
         }
@@ -120,6 +130,9 @@ impl Study {
             weights_id: self.subject.weights_id.clone(),
             device: device.to_owned(),
             recipe: self.recipe().clone(),
+            direction_steps: (self.pictured.as_ref())
+                .map(|pictured| pictured.steps.clone())
+                .unwrap_or_default(),
             profile: Arc::new(profile),
             elapsed_secs: self.spent.as_secs_f64(),
         }
@@ -127,9 +140,17 @@ impl Study {
 }
 
 /// A profile that is not begun, of images as the encoder sees them.
-fn profiler(recipe: &ProfileRecipe, subject: &Subject) -> Result<Profiler> {
+fn profiler(
+    recipe: &ProfileRecipe,
+    subject: &Subject,
+    pictured: Option<&Pictured>,
+) -> Result<Profiler> {
     let side = subject.prepared.side_px;
-    Profiler::new(recipe.clone(), (3, side, side))
+    let profiler = Profiler::new(recipe.clone(), (3, side, side))?;
+    match pictured {
+        Some(pictured) => profiler.with_directions(vec![Arc::clone(&pictured.direction)]),
+        None => Ok(profiler),
+    }
 }
 
 /// The way to a study: load the encoder, check it, prepare the photograph. One step each.
@@ -189,7 +210,12 @@ impl Approach {
             }
             Stage::Prepare => {
                 let subject = bench.engine.prepare(&self.photo, &self.recipe)?;
-                let study = Study::new(Arc::clone(&self.photo), &self.recipe, subject)?;
+                let study = Study::new(
+                    Arc::clone(&self.photo),
+                    bench.background,
+                    &self.recipe,
+                    subject,
+                )?;
                 Ok(Some(bench.keep_study(study)))
             }
         }
