@@ -27,7 +27,7 @@ fn load(name: &str) -> registry::LoadedEncoder {
     registry::load(name, WeightsKind::Trained, 0, &ComputeDevice::cpu()).expect("bundled weights")
 }
 
-/// The pooled readout at an input of uniform noise; the time does not depend on what is seen.
+/// The pooled readout at an input of grey noise; the time does not depend on what is seen.
 fn field(name: &str) -> EncoderField {
     let side_px = registry::find(name).expect("a bundled encoder").side_px;
     let noise = sample(&DirectionFamily::Isotropic, 0, 0, (3, side_px, side_px));
