@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use etascope::device::DeviceChoice;
 use etascope::encoders::EncoderSpec;
-use etascope::geometry::ScaleEstimate;
-use etascope::images::Background;
+use etascope::geometry::profile::Basis;
+use etascope::geometry::{DirectionFamily, ScaleEstimate};
+use etascope::images::{Background, Disc, Manipulation, Mask, Prepared, bundled};
 use etascope::recipe::{ProfileRecipe, WeightsKind};
 use etascope::report::ProfileRun;
 use etascope::worker::{Command, Event, Export, ExportFormat, Generation, ImageSource, Worker};
+use etascope::{Error, ErrorKind};
 
 /// Turns a deadlock into a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -27,6 +29,7 @@ fn recipe(weights: WeightsKind) -> ProfileRecipe {
 /// What is said of an encoder when it is ready.
 struct Encoder {
     spec: Arc<EncoderSpec>,
+    prepared: Arc<Prepared>,
     weights_id: String,
     top5: Vec<(String, f32)>,
 }
@@ -43,6 +46,10 @@ struct Answers {
 }
 
 fn ask(worker: &Worker, command: Command) -> Answers {
+    try_to(worker, command).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn try_to(worker: &Worker, command: Command) -> Result<Answers, Error> {
     let request: Generation = worker.send(command).unwrap();
     let mut answers = Answers::default();
     let mut note = |kind, index| {
@@ -59,6 +66,7 @@ fn ask(worker: &Worker, command: Command) -> Answers {
             Event::EncoderReady {
                 index,
                 spec,
+                prepared,
                 weights_id,
                 top5,
                 self_check,
@@ -68,6 +76,7 @@ fn ask(worker: &Worker, command: Command) -> Answers {
                 note("encoder", index);
                 let encoder = Encoder {
                     spec,
+                    prepared,
                     weights_id,
                     top5,
                 };
@@ -83,8 +92,8 @@ fn ask(worker: &Worker, command: Command) -> Answers {
                 answers.measured.insert(index, estimate);
             }
             Event::Exported { files, .. } => answers.files = files,
-            Event::Failed { error, .. } => panic!("{error}"),
-            Event::Finished { generation, .. } if generation == request => return answers,
+            Event::Failed { error, .. } => return Err(error),
+            Event::Finished { generation, .. } if generation == request => return Ok(answers),
             _ => {}
         }
     }
@@ -124,6 +133,7 @@ fn a_photograph_becomes_two_curves_and_four_files() {
         spec,
         weights_id: hash,
         top5,
+        ..
     } = &answers.encoders[&0];
     assert_eq!(spec.name, "squeezenet1_1");
     assert!(
@@ -240,4 +250,138 @@ fn a_profile_is_the_same_whenever_it_is_computed() {
         answers.runs[&0].profile.scales.clone()
     };
     assert_eq!(profile(), profile());
+}
+
+fn along(family: DirectionFamily) -> ProfileRecipe {
+    ProfileRecipe {
+        family,
+        etas_l2: vec![0.03, 10.0],
+        pairs_max: 3,
+        ..recipe(WeightsKind::Trained)
+    }
+}
+
+fn toward(image: &str) -> DirectionFamily {
+    let image = image.to_owned();
+    DirectionFamily::Toward { image }
+}
+
+#[test]
+fn directions_are_made_from_pictures_as_the_encoder_sees_them() {
+    let worker = Worker::spawn(DeviceChoice::Cpu, || ()).unwrap();
+    open(&worker, "chelsea");
+    let blur = Manipulation::Blur { sigma_px: 2.0 };
+    let mask = Mask {
+        discs: vec![Disc {
+            x: 0.4,
+            y: 0.6,
+            radius: 0.2,
+        }],
+    };
+    let families = [
+        toward("bundled:coffee"),
+        DirectionFamily::Along {
+            manipulation: blur.clone(),
+        },
+        DirectionFamily::Along {
+            manipulation: Manipulation::Grayscale,
+        },
+        DirectionFamily::Masked { mask: mask.clone() },
+    ];
+    let answers = ask(&worker, Command::Profile(families.map(along).to_vec()));
+    let Encoder { spec, prepared, .. } = &answers.encoders[&0];
+    let side = prepared.side_px;
+    let coffee = bundled::open("coffee").unwrap();
+    let other = spec.preprocessing.apply(&coffee).unwrap();
+    let ends = [
+        other.pixels.iter().map(|&v| f64::from(v)).collect(),
+        blur.apply(&prepared.pixels, side, side),
+        Manipulation::Grayscale.apply(&prepared.pixels, side, side),
+    ];
+    for (end, run) in ends.iter().zip(answers.runs.values()) {
+        let profile = &run.profile;
+        let difference = |i: usize| end[i] - f64::from(prepared.pixels[i]);
+        let distance = (0..end.len())
+            .map(|i| difference(i).powi(2))
+            .sum::<f64>()
+            .sqrt();
+        for (i, u) in profile.shown_direction.iter().enumerate() {
+            // The direction is rounded to f32, its values are below 1.
+            assert!((f64::from(*u) - difference(i) / distance).abs() < 6e-8);
+        }
+        let steps = &run.direction_steps;
+        assert_eq!(steps.last(), Some(&format!("reached at η = {distance:.4}")));
+        for scale in &profile.scales {
+            assert_eq!((scale.directions, scale.basis), (2, Basis::SameDirections));
+            assert!(scale.r.is_finite() && scale.r_se.is_nan());
+        }
+    }
+    let steps = answers.runs[&0].direction_steps.join("\n");
+    assert!(steps.contains(&coffee.sha256), "{steps}");
+    assert!(answers.runs[&3].direction_steps.is_empty());
+
+    let covered = mask.covered(side, side);
+    let masked = &answers.runs[&3].profile;
+    assert_eq!(masked.pairs, 3);
+    for (i, u) in masked.shown_direction.iter().enumerate() {
+        assert!(covered[i % (side * side)] || *u == 0.0, "{i}: {u}");
+    }
+
+    for run in answers.runs.values() {
+        // The linear prediction holds near the photograph; 0.03 is a fiftieth of a grey level.
+        let (near, family) = (&run.profile.scales[0], run.recipe.family.title());
+        assert!(near.reliable, "{family}");
+        assert!((near.r - 1.0).abs() < 0.05, "{family}: {}", near.r);
+    }
+}
+
+#[test]
+fn directions_that_do_not_exist_are_refused_with_their_reason() {
+    let worker = Worker::spawn(DeviceChoice::Cpu, || ()).unwrap();
+    open(&worker, "chelsea");
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("no photo.txt");
+    std::fs::write(&text, "no pixels").unwrap();
+    let text = text.to_str().unwrap();
+    for (family, kind, said) in [
+        (
+            toward("bundled:chelsea"),
+            ErrorKind::Request,
+            "the photograph itself",
+        ),
+        (toward("bundled:nobody"), ErrorKind::Request, "“nobody”"),
+        (
+            toward("no such folder/photo.png"),
+            ErrorKind::Image,
+            "photo.png",
+        ),
+        (toward(text), ErrorKind::Image, "no photo.txt"),
+        (
+            DirectionFamily::Along {
+                manipulation: Manipulation::Blur { sigma_px: 1e-3 },
+            },
+            ErrorKind::Request,
+            "does not change",
+        ),
+        (
+            DirectionFamily::Masked {
+                mask: Mask::default(),
+            },
+            ErrorKind::Request,
+            "empty",
+        ),
+    ] {
+        let error = try_to(&worker, Command::Profile(vec![along(family.clone())]))
+            .err()
+            .unwrap_or_else(|| panic!("{family:?} was taken"));
+        assert_eq!(error.kind, kind, "{error}");
+        let text = format!("{} {}", error.what, error.why);
+        assert!(text.contains(said), "{text}");
+        assert!(!error.remedy.is_empty(), "{text}");
+    }
+    // The worker goes on.
+    ask(
+        &worker,
+        Command::Profile(vec![along(toward("bundled:rocket"))]),
+    );
 }

@@ -129,6 +129,7 @@ mod tests {
     use crate::cli::{Cli, Headless, ProfileJob};
     use crate::encoders::Readout;
     use crate::geometry::directions::DirectionFamily;
+    use crate::images::{Disc, Manipulation, Mask};
     use crate::recipe::{Estimator, TraceMethod};
 
     fn parse(line: &str) -> ProfileJob {
@@ -169,6 +170,32 @@ mod tests {
                 dither_seed: Some(9),
                 ..plain.clone()
             };
+            let families = [
+                DirectionFamily::Toward {
+                    image: "a folder/it's; \"t: x\".png".to_owned(),
+                },
+                DirectionFamily::Along {
+                    manipulation: Manipulation::Blur { sigma_px: 2.5 },
+                },
+                DirectionFamily::Along {
+                    manipulation: Manipulation::Grayscale,
+                },
+                DirectionFamily::Masked {
+                    mask: Mask {
+                        discs: [0.1, 0.7]
+                            .map(|x| Disc {
+                                x,
+                                y: 0.3,
+                                radius: 0.05,
+                            })
+                            .to_vec(),
+                    },
+                },
+            ];
+            all.extend(families.map(|family| ProfileRecipe {
+                family,
+                ..plain.clone()
+            }));
             all.extend([plain, paper, logits, stage]);
         }
         all
