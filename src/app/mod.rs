@@ -11,6 +11,7 @@ pub mod format;
 pub mod host;
 pub mod intent;
 mod layout;
+mod palette;
 pub mod panels;
 pub mod plots;
 pub mod settings;

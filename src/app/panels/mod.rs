@@ -6,6 +6,7 @@ pub mod controls;
 pub mod directions;
 pub mod eta;
 pub mod image;
+mod mask;
 pub mod menu;
 pub mod message;
 pub mod response;

@@ -172,11 +172,13 @@ impl State {
 
     /// Tells the reader something.
     pub fn tell(&mut self, place: Place, asked: impl Into<String>, content: Content) {
-        // A newer failure of the same kind of request takes the place of the older one.
         let asked = asked.into();
-        for message in &mut self.messages {
-            if message.place == place && matches!(message.content, Content::Failure(_)) {
-                message.dismissed = true;
+        // The outcome of a newer request takes the place of an older failure; a note does not.
+        if !matches!(content, Content::Note(_)) {
+            for message in &mut self.messages {
+                if message.place == place && matches!(message.content, Content::Failure(_)) {
+                    message.dismissed = true;
+                }
             }
         }
         self.messages.push(Message {
