@@ -2,8 +2,8 @@
 
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use etascope::encoders::windows::{conv2d, conv2d_transposed, max_pool2d};
 use etascope::encoders::host_conv::Activation;
+use etascope::encoders::windows::{conv2d, conv2d_transposed, max_pool2d};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -25,7 +25,15 @@ const fn case(
     (kernel, stride, padding): (usize, usize, (usize, usize)),
     groups: usize,
 ) -> Case {
-    Case { batch, channels, input, kernel, stride, padding, groups }
+    Case {
+        batch,
+        channels,
+        input,
+        kernel,
+        stride,
+        padding,
+        groups,
+    }
 }
 
 /// Every path: dense, 1×1 and depthwise; planes smaller than, equal to and larger than a tile; even
@@ -57,25 +65,46 @@ const CASES: [Case; 22] = [
 
 impl Case {
     fn options(&self) -> ConvOptions<2> {
-        let Self { stride, padding, groups, .. } = *self;
+        let Self {
+            stride,
+            padding,
+            groups,
+            ..
+        } = *self;
         ConvOptions::new_with_padding([stride; 2], [padding; 2], [1; 2], groups)
     }
 
     fn name(&self) -> String {
-        let Self { batch, channels, input, kernel, stride, padding, groups } = self;
+        let Self {
+            batch,
+            channels,
+            input,
+            kernel,
+            stride,
+            padding,
+            groups,
+        } = self;
         format!("{batch}×{channels:?} {input:?} k{kernel} s{stride} p{padding:?} g{groups}")
     }
 
     fn weight(&self, rng: &mut ChaCha8Rng) -> (Vec<f64>, [usize; 4]) {
         let [inputs, outputs] = self.channels;
-        random([outputs, inputs / self.groups, self.kernel, self.kernel], rng)
+        random(
+            [outputs, inputs / self.groups, self.kernel, self.kernel],
+            rng,
+        )
     }
 }
 
 /// Numbers in ±1 that single precision holds exactly.
 fn random(shape: [usize; 4], rng: &mut ChaCha8Rng) -> (Vec<f64>, [usize; 4]) {
     let len = shape.iter().product();
-    ((0..len).map(|_| f64::from(rng.random_range(-1.0f32..1.0))).collect(), shape)
+    (
+        (0..len)
+            .map(|_| f64::from(rng.random_range(-1.0f32..1.0)))
+            .collect(),
+        shape,
+    )
 }
 
 fn tensor((values, shape): &(Vec<f64>, [usize; 4]), dtype: DType) -> Tensor<4> {
@@ -88,7 +117,12 @@ fn relative_difference(single: Tensor<4>, double: Tensor<4>) -> f64 {
     let [single, double]: [Vec<f64>; 2] =
         [single, double].map(|t| t.into_data().iter::<f64>().collect());
     let norm = double.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let difference = single.iter().zip(&double).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+    let difference = single
+        .iter()
+        .zip(&double)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt();
     difference / norm
 }
 
@@ -107,10 +141,20 @@ fn host_convolutions_agree_with_burns() {
             let [single, double] = [DType::F32, DType::F64].map(|dtype| {
                 let bias = tensor(&bias, dtype).reshape([outputs]);
                 let weight = tensor(&weight, dtype);
-                conv2d(tensor(&x, dtype), &weight, Some(&bias), &case.options(), activation)
+                conv2d(
+                    tensor(&x, dtype),
+                    &weight,
+                    Some(&bias),
+                    &case.options(),
+                    activation,
+                )
             });
             let difference = relative_difference(single, double);
-            assert!(difference < TOLERANCE, "{} {activation:?}: {difference:e}", case.name());
+            assert!(
+                difference < TOLERANCE,
+                "{} {activation:?}: {difference:e}",
+                case.name()
+            );
         }
     }
 }
@@ -121,8 +165,13 @@ fn host_transposes_agree_with_burns() {
     for case in &CASES {
         let weight = case.weight(&mut rng);
         let (before, after) = case.padding;
-        let output = case.input.map(|side| (side + before + after - case.kernel) / case.stride + 1);
-        let v = random([case.batch, case.channels[1], output[0], output[1]], &mut rng);
+        let output = case
+            .input
+            .map(|side| (side + before + after - case.kernel) / case.stride + 1);
+        let v = random(
+            [case.batch, case.channels[1], output[0], output[1]],
+            &mut rng,
+        );
         let [single, double] = [DType::F32, DType::F64].map(|dtype| {
             let weight = tensor(&weight, dtype);
             conv2d_transposed(tensor(&v, dtype), &weight, &case.options(), case.input)
@@ -139,7 +188,13 @@ fn a_view_of_a_larger_tensor_is_read_where_it_lies() {
     let weight = random([5, 4, 3, 3], &mut rng);
     let options = ConvOptions::new([1; 2], [1; 2], [1; 2], 1);
     let run = |x: Tensor<4>| {
-        conv2d(x, &tensor(&weight, DType::F32), None, &options, Activation::None)
+        conv2d(
+            x,
+            &tensor(&weight, DType::F32),
+            None,
+            &options,
+            Activation::None,
+        )
     };
     let whole = run(tensor(&x, DType::F32)).narrow(0, 1, 1);
     let view = run(tensor(&x, DType::F32).narrow(0, 1, 1));
@@ -158,9 +213,14 @@ fn not_a_number_passes_through_activations() {
 #[test]
 fn host_maxima_are_burns() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    for (side, kernel, stride) in
-        [([9, 9], 3, 2), ([10, 13], 3, 2), ([113, 113], 3, 2), ([8, 6], 2, 2), ([7, 7], 2, 3), ([3, 3], 3, 1)]
-    {
+    for (side, kernel, stride) in [
+        ([9, 9], 3, 2),
+        ([10, 13], 3, 2),
+        ([113, 113], 3, 2),
+        ([8, 6], 2, 2),
+        ([7, 7], 2, 3),
+        ([3, 3], 3, 1),
+    ] {
         let x = random([2, 3, side[0], side[1]], &mut rng);
         let [single, double] =
             [DType::F32, DType::F64].map(|dtype| max_pool2d(tensor(&x, dtype), kernel, stride));
@@ -175,6 +235,9 @@ fn not_a_number_passes_through_maxima() {
         let mut values = vec![1.0; 9];
         values[at] = f64::NAN;
         let y = max_pool2d(tensor(&(values, [1, 1, 3, 3]), DType::F32), 3, 2);
-        assert!(y.into_data().iter::<f32>().all(f32::is_nan), "position {at}");
+        assert!(
+            y.into_data().iter::<f32>().all(f32::is_nan),
+            "position {at}"
+        );
     }
 }

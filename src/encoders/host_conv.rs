@@ -232,7 +232,7 @@ fn dense(
             values,
             bias,
             range,
-        })
+        });
     };
     blocks.into_par_iter().for_each_init(
         <(Vec<f32>, Vec<f32>)>::default,

@@ -6,9 +6,9 @@
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
 
-use super::windows::conv2d;
 use super::host_conv::Activation;
 use super::weights::{Init, Parameter, Weights};
+use super::windows::conv2d;
 use crate::Result;
 
 /// Where an encoder's tensors live and in which floating-point format.

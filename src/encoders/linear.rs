@@ -8,9 +8,9 @@
 use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
 use burn::tensor::{Int, Tensor};
 
-use super::windows::{conv2d, conv2d_transposed};
 use super::host_conv::Activation;
 use super::layers;
+use super::windows::{conv2d, conv2d_transposed};
 
 /// One linear map between activations (batch, channel, row, column).
 #[derive(Clone, Debug)]

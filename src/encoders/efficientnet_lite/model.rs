@@ -43,7 +43,11 @@ impl EfficientNetLite {
             let last = block.layers.len() - 1;
             let mut layers = Vec::with_capacity(block.layers.len());
             for (i, plan) in block.layers.iter().enumerate() {
-                let activation = if i == last { Activation::None } else { Activation::Relu6 };
+                let activation = if i == last {
+                    Activation::None
+                } else {
+                    Activation::Relu6
+                };
                 layers.push(layer(plan)?.then(activation));
             }
             Ok(Block {
