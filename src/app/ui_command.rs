@@ -190,7 +190,7 @@ impl UiCommand {
         }
     }
 
-    /// The commands whose keys were pressed. While a widget has the focus, keys without a modifier
+    /// The commands whose keys were pressed, as often as they were. While a widget has the focus, keys without a modifier
     /// are the widget's; Escape then only leaves it.
     pub fn pressed(context: &Context) -> Vec<Self> {
         let focused = context.egui_wants_keyboard_input();
@@ -201,19 +201,29 @@ impl UiCommand {
                 // The interface is scaled by the toolkit itself.
                 !matches!(command, Self::ZoomIn | Self::ZoomOut | Self::ZoomReset)
             })
-            .filter(|command| match command.shortcut() {
-                // Pasting text into a field is the field's; the toolkit turns the keys into an event.
-                Some(_) if *command == Self::Paste => false,
-                Some(shortcut) if shortcut.modifiers.is_none() => {
-                    let allowed = if command.is_for_widgets() {
-                        !focused
-                    } else {
-                        !is_typing
-                    };
-                    allowed && context.input_mut(|input| consume(input, shortcut))
-                }
-                Some(shortcut) => context.input_mut(|input| input.consume_shortcut(&shortcut)),
-                None => false,
+            .flat_map(|command| {
+                let count = match command.shortcut() {
+                    // Pasting text into a field is the field's; the toolkit turns the keys into an
+                    // event.
+                    Some(_) if command == Self::Paste => 0,
+                    Some(shortcut) if shortcut.modifiers.is_none() => {
+                        let is_taken = if command.is_for_widgets() {
+                            focused
+                        } else {
+                            is_typing
+                        };
+                        if is_taken {
+                            0
+                        } else {
+                            context.input_mut(|i| presses(i, shortcut))
+                        }
+                    }
+                    Some(shortcut) => {
+                        usize::from(context.input_mut(|input| input.consume_shortcut(&shortcut)))
+                    }
+                    None => 0,
+                };
+                std::iter::repeat_n(command, count)
             })
             .collect()
     }
@@ -232,12 +242,16 @@ impl UiCommand {
     }
 }
 
-/// Takes a key without modifiers; `?` is typed with Shift on most keyboards.
-fn consume(input: &mut eframe::egui::InputState, shortcut: KeyboardShortcut) -> bool {
-    let shift = Modifiers::SHIFT;
-    input.consume_key(shortcut.modifiers, shortcut.logical_key)
-        || (shortcut.logical_key == Key::Questionmark
-            && input.consume_key(shift, shortcut.logical_key))
+/// Takes the presses of a key without modifiers: there can be several in a frame. `?` is typed with
+/// Shift on most keyboards.
+fn presses(input: &mut eframe::egui::InputState, shortcut: KeyboardShortcut) -> usize {
+    let key = shortcut.logical_key;
+    let plain = input.count_and_consume_key(shortcut.modifiers, key);
+    if key == Key::Questionmark {
+        plain + input.count_and_consume_key(Modifiers::SHIFT, key)
+    } else {
+        plain
+    }
 }
 
 #[cfg(test)]
