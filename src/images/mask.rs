@@ -33,16 +33,27 @@ impl Mask {
     /// Which of `rows · columns` pixels, row after row, belong to it: those whose centre lies in a
     /// disc.
     pub fn covered(&self, rows: usize, columns: usize) -> Vec<bool> {
-        let centre = |i: usize, n: usize| (i as f64 + 0.5) / n as f64;
-        let mut covered = Vec::with_capacity(rows * columns);
-        for row in 0..rows {
-            for column in 0..columns {
-                let (x, y) = (centre(column, columns), centre(row, rows));
-                covered.push(self.discs.iter().any(|disc| {
-                    (x - f64::from(disc.x)).hypot(y - f64::from(disc.y)) <= f64::from(disc.radius)
-                }));
+        let mut covered = vec![false; rows * columns];
+        for disc in &self.discs {
+            let [x, y, radius] = [disc.x, disc.y, disc.radius].map(f64::from);
+            for row in span(y, radius, rows) {
+                for column in span(x, radius, columns) {
+                    let (dx, dy) = (centre(column, columns) - x, centre(row, rows) - y);
+                    covered[row * columns + column] |= dx * dx + dy * dy <= radius * radius;
+                }
             }
         }
         covered
     }
+}
+
+/// Centre of pixel `i` of `n`, as a fraction of the side.
+fn centre(i: usize, n: usize) -> f64 {
+    (i as f64 + 0.5) / n as f64
+}
+
+/// The pixels of `n` that a disc can reach along one axis.
+fn span(centre: f64, radius: f64, n: usize) -> std::ops::Range<usize> {
+    let edge = |place: f64| (place * n as f64).clamp(0.0, n as f64);
+    edge(centre - radius).floor() as usize..edge(centre + radius).ceil() as usize
 }
