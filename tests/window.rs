@@ -549,6 +549,31 @@ fn every_direction_family_can_be_chosen_and_is_labelled_as_the_papers_or_ours() 
 }
 
 #[test]
+fn directions_lead_toward_any_photograph_by_its_path() {
+    let mut stage = Stage::with_profile();
+    choose_family(&mut stage, "toward another image · ours");
+    stage
+        .harness
+        .get_by_role_and_label(Role::TextInput, "Path of another photograph")
+        .focus();
+    stage.harness.run();
+    stage.type_text(" /photos/my dog.jpg");
+    stage.press(Key::Enter);
+    let (_, command) = stage.latest(Lane::Profile).expect("a profile");
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
+    let image = "/photos/my dog.jpg".to_owned();
+    assert_eq!(recipes[0].family, DirectionFamily::Toward { image });
+    // It is named in the menu, without its folder, and the field is free for the next.
+    let menu = stage
+        .harness
+        .get_by_role_and_label(Role::ComboBox, "Toward");
+    assert_eq!(menu.value().as_deref(), Some("my dog.jpg"));
+    assert_eq!(stage.app().view.toward_text, "");
+}
+
+#[test]
 fn a_mask_is_painted_on_the_photograph() {
     let mut stage = Stage::with_profile();
     let seam = stage

@@ -39,6 +39,8 @@ pub struct View {
     pub eta_text: Option<String>,
     /// The seed as it is being typed.
     pub seed_text: Option<String>,
+    /// The path of the photograph that directions lead toward, as it is being typed.
+    pub toward_text: String,
     /// Whether dragging on the photograph paints the mask instead of moving the seam.
     pub is_painting: bool,
     /// Discs that were painted since the button went down.

@@ -1,7 +1,8 @@
 //! Along which directions the photograph is perturbed.
 
-use eframe::egui::{ComboBox, DragValue, Ui};
+use eframe::egui::{ComboBox, DragValue, Key, TextEdit, Ui};
 
+use super::cards::expand_home;
 use super::controls::row;
 use crate::app::explain;
 use crate::app::intent::{Intent, Scene};
@@ -34,7 +35,7 @@ pub fn directions_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &
             count_ui(ui, *count).map(|count| DirectionFamily::TopSingular { count })
         }
         DirectionFamily::Toward { image } => {
-            image_ui(ui, scene, image).map(|image| DirectionFamily::Toward { image })
+            image_ui(ui, scene, view, image).map(|image| DirectionFamily::Toward { image })
         }
         DirectionFamily::Along { manipulation } => manipulation_ui(ui, manipulation)
             .map(|manipulation| DirectionFamily::Along { manipulation }),
@@ -131,8 +132,8 @@ fn count_ui(ui: &mut Ui, count: usize) -> Option<usize> {
     (number != count).then_some(number)
 }
 
-/// A bundled photograph, or one that was opened lately.
-fn image_ui(ui: &mut Ui, scene: &Scene<'_>, chosen: &str) -> Option<String> {
+/// A bundled photograph, one that was opened lately, or any by its path.
+fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, chosen: &str) -> Option<String> {
     let mut answer = None;
     row(ui, "Toward", None, |ui, width| {
         let combo = ComboBox::from_id_salt("toward")
@@ -160,6 +161,19 @@ fn image_ui(ui: &mut Ui, scene: &Scene<'_>, chosen: &str) -> Option<String> {
             }
         });
         inner.response.accessible_name("Toward");
+    });
+    row(ui, "", None, |ui, width| {
+        let name = "Path of another photograph";
+        let field = TextEdit::singleline(&mut view.toward_text)
+            .hint_text(name)
+            .desired_width(width);
+        let response = ui.add(field).accessible_name(name);
+        let is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+        let path = view.toward_text.trim();
+        if is_entered && !path.is_empty() {
+            answer = Some(expand_home(path).to_string_lossy().into_owned());
+            view.toward_text.clear();
+        }
     });
     answer.filter(|image| image != chosen)
 }
