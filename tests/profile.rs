@@ -448,7 +448,7 @@ fn all_denominators_agree_within_their_errors() {
         // JVPs along isotropic directions and along random signs.
         for family in [DirectionFamily::Isotropic, DirectionFamily::Rademacher] {
             let recipe = ProfileRecipe {
-                family,
+                family: family.clone(),
                 seed,
                 etas_l2: vec![1.0],
                 ..paper_recipe(512, 512)
