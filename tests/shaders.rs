@@ -172,7 +172,7 @@ impl Gpu {
         );
         queue.submit([encoder.finish()]);
         buffer.slice(..).map_async(wgpu::MapMode::Read, |mapped| {
-            mapped.expect("a mapped buffer")
+            mapped.expect("a mapped buffer");
         });
         device
             .poll(wgpu::PollType::wait_indefinitely())
