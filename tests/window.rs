@@ -298,7 +298,7 @@ fn the_keyboard_moves_eta_with_and_without_the_focus() {
     for focused in [true, false] {
         if !focused {
             let context = stage.harness.ctx.clone();
-            context.memory_mut(|memory| memory.stop_text_input());
+            context.memory_mut(eframe::egui::Memory::stop_text_input);
             stage.harness.run();
         }
         for _ in 0..3 {
