@@ -692,27 +692,27 @@ fn the_curves_on_screen_are_exported() {
         .focus();
     stage.harness.run();
     stage.press_with(Modifiers::COMMAND, Key::A);
-    stage.type_text("/tmp/results");
+    stage.type_text("/results");
     stage.click("PNG: the figure at 300 dpi");
     stage.click("Write files");
     let (generation, command) = stage.latest(Lane::Export).expect("an export");
     let Command::Export(export) = command else {
         panic!("an export")
     };
-    assert_eq!(export.folder, Path::new("/tmp/results"));
+    assert_eq!(export.folder, Path::new("/results"));
     assert_eq!(export.stem, "chelsea-efficientnet_lite0");
     assert_eq!(
         export.formats,
         [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg]
     );
     assert_eq!(export.runs.len(), 1);
-    let files = vec!["/tmp/results/a.csv".into(), "/tmp/results/a.json".into()];
+    let files = vec!["/results/a.csv".into(), "/results/a.json".into()];
     stage.say(Event::Exported { generation, files });
     stage.say(Event::Finished {
         generation,
         lane: Lane::Export,
     });
-    assert!(stage.shows("2 files written") && stage.shows("/tmp/results/a.csv"));
+    assert!(stage.shows("2 files written") && stage.shows("/results/a.csv"));
 }
 
 #[test]
