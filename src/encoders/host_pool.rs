@@ -21,36 +21,93 @@ pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
     let [out_height, out_width] = shape.output;
     let planes = x.len() / (height * width);
     let mut output = vec![0.0; planes * out_height * out_width];
-    // Most windows overlap: first over the rows of a window, which lie side by side in memory, then
-    // over the columns of the result.
-    let row_of_maxima = || vec![0.0; width];
+    let arch = pulp::Arch::new();
     output
         .par_chunks_mut(out_height * out_width)
         .zip(x.par_chunks(height * width))
-        .for_each_init(row_of_maxima, |maxima, (target, plane)| {
-            for (oy, target) in target.chunks_mut(out_width).enumerate() {
-                let top = oy * shape.stride;
-                let rows = plane[top * width..].chunks(width).take(shape.kernel);
-                for (i, row) in rows.enumerate() {
-                    if i == 0 {
-                        maxima.copy_from_slice(row);
-                    } else {
-                        maxima
-                            .iter_mut()
-                            .zip(row)
-                            .for_each(|(most, &value)| *most = max(*most, value));
-                    }
-                }
-                for (ox, value) in target.iter_mut().enumerate() {
-                    let window = &maxima[ox * shape.stride..];
-                    let window = &window[..shape.kernel.min(window.len())];
-                    *value = window[1..]
-                        .iter()
-                        .fold(window[0], |most, &value| max(most, value));
+        .for_each_init(
+            || vec![0.0; width],
+            |maxima, (target, plane)| {
+                arch.dispatch(Plane {
+                    plane,
+                    shape,
+                    maxima,
+                    target,
+                });
+            },
+        );
+    output
+}
+
+/// One plane, compiled for the processor at hand.
+struct Plane<'a> {
+    plane: &'a [f32],
+    shape: &'a PoolShape,
+    /// Room for one row.
+    maxima: &'a mut [f32],
+    target: &'a mut [f32],
+}
+
+impl pulp::WithSimd for Plane<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self {
+            plane,
+            shape:
+                PoolShape {
+                    input,
+                    output,
+                    kernel,
+                    stride,
+                },
+            maxima,
+            target,
+        } = self;
+        // Windows overlap: first over the rows of a window, then over the columns of the result.
+        for (oy, target) in target.chunks_mut(output[1]).enumerate() {
+            let rows = plane[oy * stride * input[1]..]
+                .chunks(input[1])
+                .take(*kernel);
+            for (i, row) in rows.enumerate() {
+                if i == 0 {
+                    maxima.copy_from_slice(row);
+                } else {
+                    maxima
+                        .iter_mut()
+                        .zip(row)
+                        .for_each(|(most, value)| *most = max(*most, *value));
                 }
             }
-        });
-    output
+            target.fill(f32::NEG_INFINITY);
+            for offset in 0..*kernel {
+                max_strided(&maxima[offset.min(maxima.len())..], *stride, target);
+            }
+        }
+    }
+}
+
+/// `target[i] = max(target[i], source[i · stride])`, for as many as both hold.
+#[inline(always)]
+fn max_strided(source: &[f32], stride: usize, target: &mut [f32]) {
+    if stride == 2 {
+        // In pairs, which the compiler turns into shuffles.
+        let pairs = source.chunks_exact(2);
+        if let (Some(most), [last]) = (target.get_mut(source.len() / 2), pairs.remainder()) {
+            *most = max(*most, *last);
+        }
+        target
+            .iter_mut()
+            .zip(pairs)
+            .for_each(|(most, pair)| *most = max(*most, pair[0]));
+    } else {
+        let source = source.iter().step_by(stride);
+        target
+            .iter_mut()
+            .zip(source)
+            .for_each(|(most, value)| *most = max(*most, *value));
+    }
 }
 
 /// The larger value, or NaN if one of them is.

@@ -67,7 +67,7 @@ impl LinearOp {
             }
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
-            Self::ReverseChannels => t.flip([1]),
+            Self::ReverseChannels => reverse_channels(t),
         }
     }
 
@@ -103,9 +103,19 @@ impl LinearOp {
                 (v / (input[0] * input[1]) as f64).expand([batch, channels, input[0], input[1]])
             }
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
-            Self::ReverseChannels => v.flip([1]),
+            Self::ReverseChannels => reverse_channels(v),
         }
     }
+}
+
+/// The channels in reverse order, copied plane by plane: on the CPU Burn's own `flip` goes value by
+/// value.
+pub fn reverse_channels(x: Tensor<4>) -> Tensor<4> {
+    let channels = x.dims()[1];
+    let planes = (0..channels)
+        .rev()
+        .map(|channel| x.clone().narrow(1, channel, 1));
+    Tensor::cat(planes.collect(), 1)
 }
 
 /// Mean over rows and columns, (batch, channel, 1, 1).

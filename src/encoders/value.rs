@@ -13,7 +13,7 @@ use burn::tensor::{Tensor, activation, module};
 
 use super::host_conv::Activation;
 use super::layers::{Conv2d, Linear};
-use super::linear::{LinearOp, Linearised, Step, spatial_mean};
+use super::linear::{LinearOp, Linearised, Step, reverse_channels, spatial_mean};
 use super::windows::{max_pool2d, pool_options};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
@@ -169,7 +169,7 @@ impl Value {
 
     /// The channels in reverse order: RGB to BGR.
     pub fn reverse_channels(self) -> Self {
-        Self::map(self.trace, self.primal.flip([1]), |_| {
+        Self::map(self.trace, reverse_channels(self.primal), |_| {
             LinearOp::ReverseChannels
         })
     }

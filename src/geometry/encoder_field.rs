@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{FloatDType, Tensor, TensorData};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 use super::field::{Field, Perturbation};
 use crate::device::read;
@@ -88,29 +89,49 @@ impl EncoderField {
         &self.encoder
     }
 
-    /// `batch` inputs one after another; `value(i, p)` is value p of input i.
-    fn inputs(&self, batch: usize, value: impl Fn(usize, usize) -> f64) -> Tensor<4> {
-        let len = self.input_len();
-        let values = (0..batch * len)
-            .map(|at| value(at / len, at % len))
-            .collect();
-        self.tensor(values, self.input_shape, batch)
+    /// `batch` inputs one after another; `value(i, p)` is value p of input i, rounded once to the
+    /// encoder's precision.
+    fn inputs(&self, batch: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Tensor<4> {
+        let shape = self.shape_of(self.input_shape, batch);
+        if self.encoder.placement.dtype == FloatDType::F64 {
+            self.upload(TensorData::new(self.rows(batch, value), shape))
+        } else {
+            let single = |i, p| value(i, p) as f32;
+            self.upload(TensorData::new(self.rows(batch, single), shape))
+        }
     }
 
-    /// A batch of `values` with the shape of one item. Values are rounded to f32 on the host where
-    /// the encoder computes in f32.
+    /// Values of a batch of inputs, made on all threads.
+    fn rows<T: Copy + Default + Send>(
+        &self,
+        batch: usize,
+        value: impl Fn(usize, usize) -> T + Sync,
+    ) -> Vec<T> {
+        let len = self.input_len();
+        let mut values = vec![T::default(); batch * len];
+        values.par_chunks_mut(len).enumerate().for_each(|(i, row)| {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(p, at)| *at = value(i, p));
+        });
+        values
+    }
+
+    /// A batch of `values` with the shape of one item, in the encoder's precision.
     fn tensor(&self, values: Vec<f64>, item: [usize; 4], batch: usize) -> Tensor<4> {
+        self.upload(TensorData::new(values, self.shape_of(item, batch)))
+    }
+
+    fn shape_of(&self, item: [usize; 4], batch: usize) -> [usize; 4] {
+        [batch, item[1], item[2], item[3]]
+    }
+
+    fn upload(&self, data: TensorData) -> Tensor<4> {
         let placement = &self.encoder.placement;
-        let shape = [batch, item[1], item[2], item[3]];
-        let data = if placement.dtype == FloatDType::F64 {
-            TensorData::new(values, shape)
-        } else {
-            TensorData::new(
-                values.into_iter().map(|v| v as f32).collect::<Vec<_>>(),
-                shape,
-            )
-        };
-        Tensor::from_data(data, placement.options())
+        Tensor::from_data(
+            data.convert_dtype(placement.dtype.into()),
+            placement.options(),
+        )
     }
 
     /// Φ of a batch of inputs, row after row.
