@@ -13,7 +13,7 @@ use super::state::Place;
 use super::theme::{self, CONTROLS_WIDTH, GAP, Palette};
 use super::view::View;
 
-/// Share of the window's width that the photograph takes at the first start.
+/// Share of the window's width that the photograph takes until its edge is dragged.
 const IMAGE_SHARE: f32 = 0.28;
 
 impl EtascopeApp {
@@ -81,7 +81,10 @@ impl EtascopeApp {
                     });
             });
         let mut places = Vec::new();
-        let left = Panel::left("image")
+        // Each size of window has a width of its own, so that the photograph grows with the window
+        // and a width that was dragged stays.
+        let size_class = (width / 160.0).round() as i32;
+        let left = Panel::left(Id::unique(("image", size_class)))
             .frame(bare(Margin {
                 left: side,
                 right: 0,
