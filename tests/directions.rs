@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use etascope::ErrorKind;
-use etascope::geometry::directions::{difference, sample};
+use etascope::geometry::directions::{SINGULAR_MAX, difference, sample};
 use etascope::geometry::{Basis, DirectionFamily, Profile, Profiler};
 use etascope::images::gaussian::{Border, smooth};
 use etascope::images::{Disc, Manipulation, Mask};
 use etascope::recipe::{ProfileRecipe, WeightsKind};
-use fields::{Linear, MapField, Planted};
+use fields::{Linear, Map, MapField, Planted};
 
 const SHAPE: (usize, usize, usize) = (3, 16, 16);
 const LEN: usize = 3 * 16 * 16;
@@ -261,6 +261,10 @@ fn impossible_families_are_refused() {
         DirectionFamily::LowPass { sigma_px: 0.0 },
         DirectionFamily::LowPass { sigma_px: f32::NAN },
         DirectionFamily::TopSingular { count: 0 },
+        DirectionFamily::TopSingular {
+            count: SINGULAR_MAX + 1,
+        },
+        DirectionFamily::TopSingular { count: usize::MAX },
         along(Manipulation::Blur { sigma_px: 0.0 }),
         along(Manipulation::Blur { sigma_px: f32::NAN }),
         // Nothing painted, a disc beside the photograph, one between pixel centres, no disc at all.
@@ -272,6 +276,34 @@ fn impossible_families_are_refused() {
         let error = Profiler::new(recipe(family), SHAPE).err().unwrap();
         assert_eq!(error.kind, ErrorKind::Request, "{error}");
     }
+}
+
+/// A map with a feature of half a gigabyte, of which no value is ever asked.
+struct Vast;
+
+impl Map for Vast {
+    fn output_len(&self) -> usize {
+        1 << 26
+    }
+    fn value(&self, _: &[f64]) -> Vec<f64> {
+        unreachable!("the search is refused first")
+    }
+    fn jvp(&self, _: &[f64], _: &[f64]) -> Vec<f64> {
+        unreachable!("the search is refused first")
+    }
+    fn vjp(&self, _: &[f64], _: &[f64]) -> Vec<f64> {
+        unreachable!("the search is refused first")
+    }
+}
+
+#[test]
+fn a_search_that_would_not_fit_in_memory_is_refused() {
+    let family = DirectionFamily::TopSingular { count: 32 };
+    let mut profiler = Profiler::new(recipe(family), SHAPE).unwrap();
+    let mut field = MapField::new(Vast, vec![0.0; LEN]);
+    let error = profiler.step(&mut field).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Request, "{error}");
+    assert!(error.why.contains("memory"), "{error}");
 }
 
 /// What SciPy, Pillow and NumPy make of two small pictures.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use etascope::ErrorKind;
 use etascope::geometry::estimator::{self, Reference};
 use etascope::geometry::profile::{MEASURE_PAIRS, SINGLES};
+use etascope::geometry::trace::HUTCH_MAX;
 use etascope::geometry::{
     Basis, Cost, DirectionFamily, Field, Perturbation, Profile, Profiler, Reading, ScaleEstimate,
     Shape, Summary, TraceEstimator, directions,
@@ -257,9 +258,10 @@ fn features_that_are_not_finite_are_an_error() {
 
 #[test]
 fn impossible_recipes_are_refused() {
-    let no_sketch = TraceMethod::HutchPlusPlus {
-        sketch: 0,
-        probes: 8,
+    // Each refusal says what would do.
+    let hutch = |sketch, probes| ProfileRecipe {
+        trace: TraceMethod::HutchPlusPlus { sketch, probes },
+        ..recipe()
     };
     for bad in [
         ProfileRecipe {
@@ -290,17 +292,19 @@ fn impossible_recipes_are_refused() {
             target_error: f64::NAN,
             ..recipe()
         },
-        ProfileRecipe {
-            trace: no_sketch,
-            ..recipe()
-        },
+        hutch(0, 8),
+        hutch(8, 1),
+        hutch(HUTCH_MAX + 1, 8),
+        hutch(8, usize::MAX),
         paper_recipe(4, 0),
     ] {
-        assert_eq!(
-            Profiler::new(bad, SHAPE).err().unwrap().kind,
-            ErrorKind::Request
-        );
+        let is_hutch = bad.trace != DEFAULT_TRACE;
+        let error = Profiler::new(bad, SHAPE).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Request);
+        assert!(!error.remedy.is_empty());
+        assert_eq!(error.remedy.contains("sketch"), is_hutch, "{error}");
     }
+    assert!(Profiler::new(hutch(HUTCH_MAX, HUTCH_MAX), SHAPE).is_ok());
     let mut profiler = Profiler::new(recipe(), SHAPE).unwrap();
     let mut field = net(0);
     for eta in [0.0, -1.0, f64::INFINITY] {
@@ -309,6 +313,16 @@ fn impossible_recipes_are_refused() {
             ErrorKind::Request
         );
     }
+    // Numbers that no machine can meet are counted without wrapping.
+    let endless = ProfileRecipe {
+        pairs_max: usize::MAX,
+        ..recipe()
+    };
+    assert_eq!(
+        Profiler::planned_cost(&endless, 24).forwards,
+        usize::MAX,
+        "the count saturates"
+    );
     let short = Profiler::new(recipe(), (3, 4, 4))
         .unwrap()
         .step(&mut field)

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::field::{Field, require_finite};
 use super::profile::Cost;
-use super::trace::Subspace;
+use super::trace::{Subspace, require_room};
 use crate::images::gaussian::{Border, smooth};
 use crate::images::{Disc, Manipulation, Mask, bundled};
 use crate::{Error, ErrorKind, Result};
@@ -65,6 +65,11 @@ pub enum DirectionFamily {
     },
 }
 
+/// Most right-singular vectors that can be asked for. All are kept, as long as the input each, and
+/// combined in one step that cannot be cancelled and takes time with the square of their number: some
+/// seconds at 224 px for these.
+pub const SINGULAR_MAX: usize = 256;
+
 impl DirectionFamily {
     /// Name for people.
     pub fn title(&self) -> String {
@@ -109,6 +114,13 @@ impl DirectionFamily {
             Self::TopSingular { count: 0 } => (
                 "no singular vector is asked for".to_owned(),
                 "Ask for at least one",
+            ),
+            Self::TopSingular { count } if *count > SINGULAR_MAX => (
+                format!(
+                    "{count} singular vectors are asked for; more than {SINGULAR_MAX} take too much \
+                     memory and time"
+                ),
+                "Ask for fewer: the leading ones are those that matter most",
             ),
             Self::Along { manipulation } => return manipulation.check(),
             Self::Masked { mask } if !mask.discs.iter().all(Disc::is_valid) => (
@@ -344,6 +356,7 @@ impl DirectionSet {
                 self.source = Source::Listed(list);
             }
             Source::Singular { count, search } => {
+                require_room(count.saturating_add(OVERSAMPLING), field.output_len())?;
                 let search = search.get_or_insert_with(|| {
                     SingularSearch::new(*count, self.seed, field.output_len())
                 });
@@ -415,7 +428,8 @@ struct SingularSearch {
 
 impl SingularSearch {
     fn new(count: usize, seed: u64, output_len: usize) -> Self {
-        let subspace = Subspace::new(count + OVERSAMPLING, 1 + POWER_STEPS, seed, output_len);
+        let dimension = count.saturating_add(OVERSAMPLING);
+        let subspace = Subspace::new(dimension, 1 + POWER_STEPS, seed, output_len);
         Self {
             count,
             subspace,
@@ -424,8 +438,9 @@ impl SingularSearch {
     }
 
     fn planned_cost(count: usize, output_len: usize) -> Cost {
-        let mut cost = Subspace::planned_cost(count + OVERSAMPLING, 1 + POWER_STEPS, output_len);
-        cost.vjps += (count + OVERSAMPLING).min(output_len);
+        let dimension = count.saturating_add(OVERSAMPLING);
+        let mut cost = Subspace::planned_cost(dimension, 1 + POWER_STEPS, output_len);
+        cost.vjps += dimension.min(output_len);
         cost
     }
 

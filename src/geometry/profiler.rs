@@ -10,7 +10,7 @@ use super::profile::{
     Basis, Cost, FLOOR_FRACTION, MEASURE_PAIRS, Profile, ROUNDING_PROBES, SINGLES, ScaleEstimate,
 };
 use super::summary::Summary;
-use super::trace::{TraceEstimator, mean_and_se, norm_sq};
+use super::trace::{HUTCH_MAX, TraceEstimator, mean_and_se, norm_sq, require_room};
 use crate::recipe::{Estimator, ProfileRecipe, TraceMethod, grey_rms};
 use crate::{Error, ErrorKind, Result};
 
@@ -262,6 +262,9 @@ impl Profiler {
 
     fn step_trace(&mut self, field: &mut dyn Field) -> Result<()> {
         let recipe = &self.recipe;
+        if let (None, TraceMethod::HutchPlusPlus { sketch, .. }) = (&self.trace, recipe.trace) {
+            require_room(sketch, field.output_len())?;
+        }
         self.trace
             .get_or_insert_with(|| {
                 TraceEstimator::new(recipe.trace, recipe.seed, field.output_len())
@@ -578,15 +581,18 @@ impl Profiler {
             }
             None => Cost::default(),
         };
-        let pairs_left: usize = self
+        let pairs_left = self
             .round
             .scales
             .iter()
             .map(|&s| pairs_max - self.displacements[s].len())
-            .sum();
+            .fold(0, usize::saturating_add);
         let probes = self.rounding.len() + self.residuals.len();
-        left.forwards += 2 * (ROUNDING_PROBES + pairs_left) - probes;
-        left.jvps += self.jvps_max() - self.jvp_sq.len();
+        left.forwards += 2 * ROUNDING_PROBES - probes;
+        left.forwards = left.forwards.saturating_add(pairs_left.saturating_mul(2));
+        left.jvps = left
+            .jvps
+            .saturating_add(self.jvps_max() - self.jvp_sq.len());
         Some(left)
     }
 
@@ -703,54 +709,66 @@ fn wants_trace(recipe: &ProfileRecipe, pairs: usize) -> bool {
 
 fn planned_cost(recipe: &ProfileRecipe, pairs: usize, output_len: usize) -> Cost {
     let mut cost = DirectionSet::planned_cost(&recipe.family, output_len);
-    cost.forwards += 1 + 2 * ROUNDING_PROBES + 2 * pairs * recipe.etas_l2.len();
-    cost.jvps += jvps_max(recipe, pairs);
+    let steps = pairs.saturating_mul(2 * recipe.etas_l2.len());
+    cost.forwards = (1 + 2 * ROUNDING_PROBES).saturating_add(steps);
+    cost.jvps = cost.jvps.saturating_add(jvps_max(recipe, pairs));
     if wants_trace(recipe, pairs) {
         let trace = TraceEstimator::planned_cost(recipe.trace, output_len);
-        cost.jvps += trace.jvps;
-        cost.vjps += trace.vjps;
+        cost.jvps = cost.jvps.saturating_add(trace.jvps);
+        cost.vjps = cost.vjps.saturating_add(trace.vjps);
     }
     cost
 }
 
 fn check(recipe: &ProfileRecipe) -> Result<()> {
     check_etas(&recipe.etas_l2)?;
-    let why = if recipe.pairs_max == 0 {
-        "the number of pairs is 0".to_owned()
+    let (why, remedy) = if recipe.pairs_max == 0 {
+        let why = "the number of pairs is 0".to_owned();
+        (why, "Ask for one pair of directions at least".to_owned())
     } else if recipe.estimator == Estimator::Paper && recipe.jvps == 0 {
-        "the number of JVPs is 0".to_owned()
+        let why = "the number of JVPs is 0".to_owned();
+        (why, "Ask for one JVP at least".to_owned())
     } else if !(recipe.target_error >= 0.0 && recipe.target_error.is_finite()) {
-        format!("the target error is {}", recipe.target_error)
+        let why = format!("the target error is {}", recipe.target_error);
+        let remedy = "Give a relative error such as 0.01, or 0 to measure all pairs";
+        (why, remedy.to_owned())
     } else if let TraceMethod::HutchPlusPlus { sketch, probes } = recipe.trace
-        && (sketch == 0 || probes < 2)
+        && !((1..=HUTCH_MAX).contains(&sketch) && (2..=HUTCH_MAX).contains(&probes))
     {
-        format!("Hutch++ has a sketch of {sketch} and {probes} probes; it needs 1 and 2 at least")
+        let why = format!("Hutch++ has a sketch of {sketch} and {probes} probes");
+        let remedy = format!(
+            "Give a sketch of 1 to {HUTCH_MAX} and 2 to {HUTCH_MAX} probes, or take the exact trace"
+        );
+        (why, remedy)
     } else {
         return Ok(());
     };
-    Err(request_error(why))
+    Err(request_error(why, remedy))
 }
 
 fn check_etas(etas_l2: &[f64]) -> Result<()> {
     if etas_l2.is_empty() {
-        return Err(request_error("there is no magnitude η".to_owned()));
+        return Err(request_error(
+            "there is no magnitude η",
+            "Give one magnitude at least",
+        ));
     }
     if let Some(eta) = etas_l2.iter().find(|eta| !(**eta > 0.0 && eta.is_finite())) {
-        return Err(request_error(format!(
-            "the magnitude η = {eta} is not a positive number"
-        )));
+        return Err(request_error(
+            format!("the magnitude η = {eta} is not a positive number"),
+            "Give finite magnitudes above 0",
+        ));
     }
     if !etas_l2.is_sorted_by(|a, b| a < b) {
-        return Err(request_error("the magnitudes η do not ascend".to_owned()));
+        return Err(request_error(
+            "the magnitudes η do not ascend",
+            "Give each magnitude once, the smallest first",
+        ));
     }
     Ok(())
 }
 
-fn request_error(why: String) -> Error {
-    Error::new(
-        ErrorKind::Request,
-        "cannot compute the response profile",
-        why,
-        "Give ascending positive magnitudes and at least one pair of directions",
-    )
+fn request_error(why: impl std::fmt::Display, remedy: impl Into<String>) -> Error {
+    let what = "cannot compute the response profile";
+    Error::new(ErrorKind::Request, what, why, remedy)
 }

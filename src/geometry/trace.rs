@@ -11,8 +11,14 @@ use faer::Mat;
 use super::directions::{signs, stream};
 use super::field::{Field, require_finite};
 use super::profile::Cost;
-use crate::Result;
 use crate::recipe::TraceMethod;
+use crate::{Error, ErrorKind, Result};
+
+/// Largest sketch and most probes of Hutch++: with more, the exact trace of a pooled feature is cheaper.
+pub const HUTCH_MAX: usize = 1024;
+
+/// Most values of a basis, 1 GiB of them: the search for it holds about four arrays of its size.
+const BASIS_MAX: usize = 1 << 27;
 
 /// Streams of the generator from here on belong to this module; directions use those below.
 const SKETCH_STREAM: u64 = 1 << 63;
@@ -82,7 +88,7 @@ impl TraceEstimator {
         match method {
             TraceMethod::HutchPlusPlus { sketch, probes } if sketch < output_len => {
                 let mut cost = Subspace::planned_cost(sketch, 1, output_len);
-                cost.vjps += sketch + probes;
+                cost.vjps = cost.vjps.saturating_add(sketch).saturating_add(probes);
                 cost
             }
             _ => Cost {
@@ -269,7 +275,7 @@ impl Subspace {
 
     pub fn planned_cost(dimension: usize, applications: usize, output_len: usize) -> Cost {
         let (dimension, applications) = sizes(dimension, applications, output_len);
-        let products = dimension * applications;
+        let products = dimension.saturating_mul(applications);
         Cost {
             forwards: 0,
             jvps: products,
@@ -336,6 +342,22 @@ impl Subspace {
             vector.iter_mut().zip(row).for_each(|(v, q)| *v -= part * q);
         }
     }
+}
+
+/// Refuses a subspace whose basis would not fit in memory.
+pub(super) fn require_room(dimension: usize, output_len: usize) -> Result<()> {
+    if dimension >= output_len || dimension.saturating_mul(output_len) <= BASIS_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Request,
+        "cannot search the leading directions of the feature",
+        format!("{dimension} vectors of its {output_len} values would not fit in memory"),
+        format!(
+            "Ask for at most {}, or choose the pooled feature",
+            BASIS_MAX / output_len
+        ),
+    ))
 }
 
 /// The dimension is at most that of the whole space, which needs no search.
