@@ -935,6 +935,60 @@ fn one_exact_scale_lies_on_the_curve() {
     assert!(same(&profile, &run(&recipe, SHAPE, &mut net(1))));
 }
 
+#[test]
+fn a_measurement_along_a_fixed_set_is_the_curves_own_value() {
+    for estimator in [Estimator::ControlVariate, Estimator::Paper] {
+        let recipe = ProfileRecipe {
+            family: DirectionFamily::TopSingular { count: 16 },
+            estimator,
+            ..recipe()
+        };
+        let mut field = net(1);
+        let mut profiler = Profiler::new(recipe, SHAPE).unwrap();
+        // Before any pair, after some and at the end; few pairs are asked for, all 16 are taken.
+        let early = profiler.measure(&mut field, 1.0, 2).unwrap();
+        while !profiler.step(&mut field).unwrap() {}
+        let scales = profiler.snapshot().scales;
+        for scale in scales.iter().filter(|scale| scale.reliable) {
+            let at = profiler.measure(&mut field, scale.eta_l2, 2).unwrap();
+            assert_eq!((at.r, at.directions, at.basis), (scale.r, 32, scale.basis));
+            assert!(at.r_se.is_nan(), "no sample, no sampling error");
+        }
+        let late = profiler.measure(&mut field, 1.0, 8).unwrap();
+        assert_eq!((early.r, early.directions), (late.r, 32));
+    }
+}
+
+#[test]
+fn a_measurement_by_the_papers_estimator_is_its_ratio_of_means() {
+    let recipe = paper_recipe(64, 5);
+    let mut field = net(1);
+    let mut profiler = Profiler::new(recipe, SHAPE).unwrap();
+    while !profiler.step(&mut field).unwrap() {}
+    for eta in [0.3, 3.0, 30.0] {
+        let at = profiler.measure(&mut field, eta, MEASURE_PAIRS).unwrap();
+        let (y, q) = pairs(&mut field, 0, eta, MEASURE_PAIRS);
+        // Eight displacements and the five JVPs that the recipe has.
+        let expected = mean(&y) / mean(&q[..5]);
+        assert!((at.r / expected - 1.0).abs() < 1e-12, "{at:?} {expected}");
+        assert_eq!(
+            (at.basis, at.directions),
+            (Basis::FirstDirections, 2 * MEASURE_PAIRS)
+        );
+    }
+}
+
+#[test]
+fn a_correction_larger_than_the_value_is_not_made() {
+    // Two directions eleven times as sensitive as the mean, with a coefficient of 1:
+    // 2 − 1 · (11 − 1) < 0, and no displacement is negative.
+    let (y, q) = ([1.9, 2.1], [10.5, 11.5]);
+    let g = Reference { mean: 1.0, se: 0.0 };
+    assert_eq!(estimator::corrected(&y, &q, g, 1.0), None);
+    let small = estimator::corrected(&y, &q, g, 0.1).unwrap();
+    assert!((small.r - 1.0).abs() < 1e-12, "2 − 0.1 · 10 = 1: {small:?}");
+}
+
 // ---------------------------------------------------------------------------------------------
 // Floating-point noise
 

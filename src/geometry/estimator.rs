@@ -77,7 +77,8 @@ pub fn coefficient(y: &[f64], q: &[f64]) -> Option<f64> {
     (q.len() >= MIN_PAIRS && sxx > floor).then(|| sxy / sxx)
 }
 
-/// [mean(y) − c (mean(q) − g)] / g with c fitted from the pairs. `None` where c cannot be fitted.
+/// [mean(y) − c (mean(q) − g)] / g with c fitted from the pairs. `None` where c cannot be fitted or the
+/// correction exceeds what is corrected.
 ///
 /// The standard error is that of a regression of y on q read at q = g, with the error of g by the
 /// delta method, ∂r/∂g = (c − r)/g.
@@ -88,28 +89,28 @@ pub fn control_variate(y: &[f64], q: &[f64], g: Reference) -> Option<Ratio> {
     let residual_variance = (syy - c * sxy).max(0.0) / (n - 2.0);
     let distance = mean(q) - g.mean;
     let variance = residual_variance * (1.0 / n + distance * distance / sxx);
-    let ratio = with_variance(mean(y) - c * distance, c, variance, g);
-    // The straight line may leave the range of a sum of squares when it is read far from its data.
-    (ratio.r > 0.0).then_some(ratio)
+    with_variance(mean(y) - c * distance, c, variance, g)
 }
 
-/// The same with a coefficient from elsewhere.
-pub fn corrected(y: &[f64], q: &[f64], g: Reference, c: f64) -> Ratio {
+/// The same with a coefficient from elsewhere. `None` where the correction exceeds what is corrected.
+pub fn corrected(y: &[f64], q: &[f64], g: Reference, c: f64) -> Option<Ratio> {
     let residuals: Vec<f64> = y.iter().zip(q).map(|(y, q)| y - c * q).collect();
     let (mean, se) = mean_and_se(&residuals);
     with_variance(mean + c * g.mean, c, se * se, g)
 }
 
-fn with_variance(numerator: f64, c: f64, variance: f64, g: Reference) -> Ratio {
+/// `None` for r ≤ 0: the straight line may leave the range of a sum of squares when it is read far
+/// from its data.
+fn with_variance(numerator: f64, c: f64, variance: f64, g: Reference) -> Option<Ratio> {
     let r = numerator / g.mean;
     let sampling_se = variance.sqrt() / g.mean;
     let se = sampling_se.hypot((c - r) / g.mean * g.se);
-    Ratio {
+    (r > 0.0).then_some(Ratio {
         r,
         se,
         sampling_se,
         denominator: g.mean,
-    }
+    })
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -17,8 +17,11 @@ pub const SINGLES: usize = 16;
 pub const ROUNDING_PROBES: usize = 4;
 /// A scale is unreliable where 2ν² exceeds this fraction of the displacement (stated in the paper).
 pub const FLOOR_FRACTION: f64 = 0.05;
-/// Most pairs that [`super::Profiler::measure`] spends.
+/// Most pairs that [`super::Profiler::measure`] spends on a random family.
 pub const MEASURE_PAIRS: usize = 8;
+/// Most pairs that it spends on a fixed set, whose members differ in kind, so that a few of them are no
+/// sample of the others: as many as the window lets one ask for, some batches.
+pub const MEASURE_SET_PAIRS: usize = 32;
 
 /// The estimate of r at one scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,8 @@ use super::directions::{DirectionFamily, DirectionSet, RECENT_MAX};
 use super::estimator::{self, Ratio, Reference};
 use super::field::{Field, Perturbation, require_finite};
 use super::profile::{
-    Basis, Cost, FLOOR_FRACTION, MEASURE_PAIRS, Profile, ROUNDING_PROBES, SINGLES, ScaleEstimate,
+    Basis, Cost, FLOOR_FRACTION, MEASURE_PAIRS, MEASURE_SET_PAIRS, Profile, ROUNDING_PROBES,
+    SINGLES, ScaleEstimate,
 };
 use super::summary::Summary;
 use super::trace::{HUTCH_MAX, TraceEstimator, mean_and_se, norm_sq, require_room};
@@ -609,11 +610,13 @@ impl Profiler {
     }
 
     /// r at one exact η by the first `pairs` pairs (at most [`MEASURE_PAIRS`]), in one call of a
-    /// few batches at most.
+    /// few batches at most. Of a family that is a fixed set all directions are taken, whatever `pairs`
+    /// says (at most [`MEASURE_SET_PAIRS`]).
     ///
     /// What the profile has learnt so far is used: E‖Ju‖² from the trace or from all JVPs, and the
     /// coefficient of the control variate, interpolated in log η between the scales. So the value
-    /// lies on the curve although it rests on few pairs.
+    /// lies on the curve although it rests on few pairs. [`Estimator::Paper`] has its own ratio of
+    /// these pairs.
     ///
     /// # Errors
     /// Those of [`Profiler::step`], and [`ErrorKind::Request`] for an η that is not positive.
@@ -628,14 +631,20 @@ impl Profiler {
         while !self.directions.is_ready() {
             self.directions.step(field, &mut self.cost)?;
         }
-        let pairs = pairs.clamp(1, MEASURE_PAIRS).min(self.jvps_max());
+        let pairs = if self.recipe.family.is_random() {
+            pairs.clamp(1, MEASURE_PAIRS)
+        } else {
+            MEASURE_SET_PAIRS
+        }
+        .min(self.pairs_max());
+        let jvps = pairs.min(self.jvps_max());
         if pairs == 0 {
             return Ok(self.unmeasured(eta_l2));
         }
         if self.base.is_none() {
             self.measure_base(field)?;
         }
-        self.measure_jvps(field, pairs)?;
+        self.measure_jvps(field, jvps)?;
         while self.rounding_sq().is_none() {
             self.probe_rounding(field)?;
         }
@@ -645,15 +654,19 @@ impl Profiler {
             .iter()
             .map(|d| d / (eta_l2 * eta_l2))
             .collect();
-        let q = &self.jvp_sq[..pairs];
+        let q = &self.jvp_sq[..jvps];
+        if self.recipe.estimator == Estimator::Paper {
+            let ratio = estimator::first_directions(&y, q);
+            return Ok(self.estimate(eta_l2, &displacements, ratio, Basis::FirstDirections));
+        }
         let known = self.reference().map(|g| (g, Basis::Trace)).or_else(|| {
             let (mean, se) = mean_and_se(&self.jvp_sq);
             (self.jvp_sq.len() > pairs).then_some((Reference { mean, se }, Basis::FirstDirections))
         });
-        let (ratio, basis) = match (known, self.coefficient_at(eta_l2)) {
-            (Some((g, basis)), Some(c)) => (estimator::corrected(&y, q, g, c), basis),
-            _ => (estimator::paired(&y, q), Basis::SameDirections),
-        };
+        let (ratio, basis) = known
+            .zip(self.coefficient_at(eta_l2))
+            .and_then(|((g, basis), c)| Some((estimator::corrected(&y, q, g, c)?, basis)))
+            .unwrap_or_else(|| (estimator::paired(&y, q), Basis::SameDirections));
         Ok(self.estimate(eta_l2, &displacements, ratio, basis))
     }
 
