@@ -10,8 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use sha2::{Digest, Sha256};
 
+use crate::images::sha256_hex;
 use crate::{Error, ErrorKind, Result};
 
 /// How many names a message lists of each kind of fault.
@@ -324,13 +324,6 @@ fn unreadable(source: &str, error: &safetensors::SafeTensorError) -> Error {
         why,
         "Get the file again from its source",
     )
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// The candidate that takes fewest insertions, deletions and substitutions to turn into `name`,

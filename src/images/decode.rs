@@ -17,9 +17,8 @@ use image::metadata::Orientation;
 use image::{
     AnimationDecoder, DynamicImage, ImageDecoder, ImageError, ImageFormat, Limits, RgbImage,
 };
-use sha2::{Digest, Sha256};
 
-use super::{Background, Photo, colour, jpeg, tiff};
+use super::{Background, Photo, colour, jpeg, sha256_hex, tiff};
 use crate::{Error, ErrorKind, Result};
 
 /// Shortest side that is read, in pixels: one block of a JPEG. Anything smaller is a dot or a line,
@@ -160,7 +159,7 @@ pub fn decode(bytes: &[u8], name: &str, background: Background) -> Result<Photo>
         })
         .map(|raster| finish(raster, background, &mut treatment))
         .map_err(|refusal| refusal.into_error(name))?;
-    Ok(photo(name, rgb, sha256(bytes), treatment))
+    Ok(photo(name, rgb, sha256_hex(bytes), treatment))
 }
 
 /// A photograph from pasted pixels: `rgba` has `4 · width · height` values, row after row, sRGB, not
@@ -195,7 +194,7 @@ pub fn from_rgba(
     };
     let mut treatment = Vec::new();
     let rgb = finish(raster, background, &mut treatment);
-    let digest = sha256(&rgb);
+    let digest = sha256_hex(&rgb);
     Ok(photo(name, rgb, digest, treatment))
 }
 
@@ -209,14 +208,6 @@ fn photo(name: &str, rgb: RgbImage, sha256: String, treatment: Vec<String>) -> P
         sha256,
         treatment,
     }
-}
-
-/// SHA-256 in hexadecimal.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// All bytes of a regular file within [`MAX_FILE_BYTES`].

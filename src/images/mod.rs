@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 pub use decode::{decode, from_rgba, open};
 pub use manipulations::Manipulation;
@@ -49,4 +50,12 @@ impl Default for Background {
     fn default() -> Self {
         Self([255; 3])
     }
+}
+
+/// SHA-256 in hexadecimal, by which photographs and weights are known.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
