@@ -9,7 +9,7 @@
 //! | 3 | [`geometry`], [`recipe`] |
 //! | 2 | [`encoders`], [`device`] |
 //! | 1 | [`images`], [`figure`] |
-//! | 0 | [`error`] |
+//! | 0 | [`error`], [`digits`] |
 
 // `expect` stays allowed: its text is the proof that it cannot fail.
 #![warn(
@@ -23,6 +23,7 @@
 pub mod app;
 pub mod cli;
 pub mod device;
+pub mod digits;
 pub mod encoders;
 pub mod error;
 pub mod figure;

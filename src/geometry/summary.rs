@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::profile::ScaleEstimate;
+use crate::digits::significant;
 
 /// r above which the profile has left the linear regime.
 pub const ONSET_LEVEL: f64 = 1.1;
@@ -349,9 +350,5 @@ fn median(values: &[f64]) -> f64 {
 
 /// Three significant digits for a sentence.
 fn digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    let decimals = 2 - value.abs().log10().floor() as i32;
-    format!("{value:.*}", decimals.max(0) as usize)
+    significant(value, 3)
 }
