@@ -1,11 +1,13 @@
 //! Words of the command line for the values of a recipe, in both directions: for every value,
 //! `parse_x(&write_x(value)) == Ok(value)`.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use crate::device::DeviceChoice;
 use crate::encoders::{EncoderSpec, Readout};
-use crate::geometry::directions::DirectionFamily;
+use crate::geometry::directions::{DirectionFamily, SINGULAR_MAX};
+use crate::geometry::trace::HUTCH_MAX;
 use crate::images::{Background, Disc, Manipulation, Mask, bundled};
 use crate::recipe::{Estimator, Preset, TraceMethod};
 use crate::worker::{ExportFormat, ImageSource};
@@ -147,10 +149,11 @@ pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
             .ok_or_else(|| {
                 "low-pass needs a smoothing width above 0 in pixels, as low-pass:2".to_owned()
             }),
-        ("singular", value) => match value.parse() {
-            Ok(count) if count > 0 => Ok(DirectionFamily::TopSingular { count }),
-            _ => Err("singular needs a count of at least 1, as singular:8".to_owned()),
-        },
+        ("singular", value) => parse_count(value, 1..=SINGULAR_MAX)
+            .map(|count| DirectionFamily::TopSingular { count })
+            .ok_or_else(|| {
+                format!("singular needs a count from 1 to {SINGULAR_MAX}, as singular:8")
+            }),
         ("toward", "") => {
             Err("toward needs an image, as toward:cat.jpg or toward:bundled:coffee".to_owned())
         }
@@ -227,15 +230,24 @@ pub fn parse_trace(text: &str) -> Result<TraceMethod, String> {
     if text == "exact" {
         return Ok(TraceMethod::Exact);
     }
-    text.strip_prefix("hutch++:")
+    let (sketch, probes) = text
+        .strip_prefix("hutch++:")
         .and_then(|sizes| sizes.split_once(':'))
-        .and_then(|(sketch, probes)| {
-            Some(TraceMethod::HutchPlusPlus {
-                sketch: sketch.parse().ok()?,
-                probes: probes.parse().ok().filter(|&n: &usize| n > 0)?,
-            })
+        .ok_or_else(|| "choose exact or hutch++:SKETCH:PROBES, as hutch++:32:32".to_owned())?;
+    let size = |name: &str, text: &str, least: usize| {
+        parse_count(text, least..=HUTCH_MAX).ok_or_else(|| {
+            format!("{name} is a number from {least} to {HUTCH_MAX}, as in hutch++:32:32")
         })
-        .ok_or_else(|| "choose exact or hutch++:SKETCH:PROBES, as hutch++:32:32".to_owned())
+    };
+    Ok(TraceMethod::HutchPlusPlus {
+        sketch: size("SKETCH", sketch, 1)?,
+        // Two, because the error is taken from their spread.
+        probes: size("PROBES", probes, 2)?,
+    })
+}
+
+fn parse_count(text: &str, bounds: RangeInclusive<usize>) -> Option<usize> {
+    text.parse().ok().filter(|count| bounds.contains(count))
 }
 
 /// The argument for a trace method.
@@ -326,6 +338,9 @@ mod tests {
             DirectionFamily::LowPass { sigma_px: 12.75 },
             DirectionFamily::TopLogitGradient,
             DirectionFamily::TopSingular { count: 8 },
+            DirectionFamily::TopSingular {
+                count: SINGULAR_MAX,
+            },
             DirectionFamily::Toward {
                 image: "bundled:coffee".to_owned(),
             },
@@ -373,6 +388,8 @@ mod tests {
             "singular",
             "singular:0",
             "singular:1.5",
+            "singular:257",
+            "singular:99999999999999999999",
             "toward",
             "toward:",
             "blur",
@@ -397,15 +414,33 @@ mod tests {
         for trace in [
             TraceMethod::Exact,
             TraceMethod::HutchPlusPlus {
-                sketch: 0,
-                probes: 7,
+                sketch: 1,
+                probes: 2,
+            },
+            TraceMethod::HutchPlusPlus {
+                sketch: HUTCH_MAX,
+                probes: HUTCH_MAX,
             },
             crate::recipe::DEFAULT_TRACE,
         ] {
             assert_eq!(parse_trace(&write_trace(trace)), Ok(trace));
         }
-        for text in ["", "hutch++", "hutch++:32", "hutch++:32:0", "hutch++:a:b"] {
-            assert!(parse_trace(text).is_err(), "{text:?} was taken");
+        // What is wrong is named, with the numbers that would do.
+        for (text, word) in [
+            ("", "exact"),
+            ("hutch++", "hutch++:SKETCH:PROBES"),
+            ("hutch++:32", "hutch++:SKETCH:PROBES"),
+            ("hutch++:0:32", "SKETCH is a number from 1 to 1024"),
+            ("hutch++:1025:32", "SKETCH"),
+            ("hutch++:a:32", "SKETCH"),
+            ("hutch++:-1:32", "SKETCH"),
+            ("hutch++:32:1", "PROBES is a number from 2 to 1024"),
+            ("hutch++:32:1025", "PROBES"),
+            ("hutch++:32:99999999999999999999", "PROBES"),
+            ("hutch++:32:32:32", "PROBES"),
+        ] {
+            let error = parse_trace(text).expect_err("out of bounds");
+            assert!(error.contains(word), "{text:?}: {error}");
         }
     }
 
