@@ -11,9 +11,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, figure};
-pub use self::files::write;
+pub use self::files::{reason, write};
 pub use self::sidecar::sidecar;
 use crate::Result;
+use crate::encoders::{Readout, registry};
 use crate::figure::table::{self, Cell};
 use crate::geometry::Profile;
 use crate::recipe::ProfileRecipe;
@@ -21,7 +22,7 @@ use crate::recipe::ProfileRecipe;
 /// A profile together with everything needed to make it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRun {
-    /// File name of the photograph.
+    /// File name of the photograph, or as much of its path as tells it from the others of an export.
     pub image: String,
     /// SHA-256 of the photograph's file.
     pub image_sha256: String,
@@ -43,6 +44,19 @@ pub struct ProfileRun {
     pub profile: Arc<Profile>,
     /// Time spent, in seconds.
     pub elapsed_secs: f64,
+}
+
+impl ProfileRun {
+    /// Name of the stage that is read out, such as `blocks.0`, in the original code; its index where
+    /// the encoder is not known; `None` for the pooled feature and the logits.
+    pub fn stage(&self) -> Option<String> {
+        let Readout::Stage(index) = self.recipe.readout else {
+            return None;
+        };
+        let spec = registry::find(&self.recipe.encoder).ok();
+        let stage = spec.and_then(|spec| spec.stages.get(index));
+        Some(stage.map_or_else(|| index.to_string(), |stage| stage.name.clone()))
+    }
 }
 
 /// Files to write from profiles.

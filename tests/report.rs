@@ -278,6 +278,33 @@ fn other_readouts_and_direction_families_are_named_and_not_mixed_in() {
 }
 
 #[test]
+fn a_stage_is_named_as_in_the_original_code() {
+    let mut known = run("a", "efficientnet_lite0", WeightsKind::Trained, bump);
+    known.recipe.readout = Readout::Stage(2);
+    let mut unknown = run("a", "lite", WeightsKind::Trained, bump);
+    unknown.recipe.readout = Readout::Stage(2);
+    let pooled = run("b", "lite", WeightsKind::Trained, bump);
+    let runs = [known, unknown, pooled].map(Arc::new);
+    let names = [Some("blocks.1"), Some("2"), None];
+
+    for (series, name) in bold(&figure(&runs, &FigureOptions::default()), 0)
+        .iter()
+        .zip(names)
+    {
+        let label = series.label.as_deref().map(etascope::figure::label::plain);
+        let label = label.expect("a label");
+        match name {
+            Some(name) => assert!(label.ends_with(&format!(", stage {name}")), "{label}"),
+            None => assert!(!label.contains("stage"), "{label}"),
+        }
+    }
+    let sidecar = sidecar(&runs);
+    for (index, name) in names.iter().enumerate() {
+        assert_eq!(sidecar["runs"][index]["stage"].as_str(), *name);
+    }
+}
+
+#[test]
 fn several_photographs_give_thin_lines_and_the_median_of_the_reliable() {
     // Heights 1 to 5; scales 0 and 1 are unreliable everywhere.
     let mut runs: Vec<Arc<ProfileRun>> = (1..=5)
@@ -541,5 +568,7 @@ fn folders_that_cannot_be_written_are_named() {
         let error = write(&export(Path::new(folder), "p")).expect_err("it cannot be written");
         assert_eq!(error.kind, ErrorKind::Output);
         assert!(error.to_string().contains(folder), "{error}");
+        // In words, not as the system numbers it.
+        assert!(!error.why.contains("os error"), "{error}");
     }
 }

@@ -159,7 +159,11 @@ impl Group<'_> {
         match self.recipe.readout {
             Readout::Pooled => {}
             Readout::Logits => parts.push("logits".to_owned()),
-            Readout::Stage(index) => parts.push(format!("stage {index}")),
+            Readout::Stage(_) => parts.extend(
+                (self.runs.first())
+                    .and_then(|run| run.stage())
+                    .map(|stage| format!("stage {}", label::escape(&stage))),
+            ),
         }
         if self.recipe.family != DirectionFamily::Isotropic {
             parts.push(label::escape(&self.recipe.family.title()));

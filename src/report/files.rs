@@ -100,10 +100,12 @@ fn write_beside(folder: &Path, content: &[u8]) -> std::io::Result<NamedTempFile>
     Ok(file)
 }
 
-/// What an input/output error means here.
-fn reason(error: &std::io::Error) -> String {
+/// What an input/output error means where something is written.
+pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => "writing there is not permitted".to_owned(),
+        // The folders above are there or were just made.
+        std::io::ErrorKind::NotFound => "no file or folder can be made there".to_owned(),
         std::io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         std::io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         std::io::ErrorKind::NotADirectory => "a file stands where a folder is named".to_owned(),

@@ -12,7 +12,8 @@ const FORMAT: u32 = 1;
 /// The versions of all dependencies that the program was built with.
 const LOCK: &str = include_str!("../../Cargo.lock");
 
-/// Versions, and for each run the photograph's hash and treatment, weights, device, recipe with its
+/// Versions, and for each run the photograph's hash and treatment, the name of
+/// the stage where one is read out, weights, device, recipe with its
 /// seeds, hash and treatment of the image that a direction leads to, the basis of each scale's
 /// denominator, the estimate of the trace of JᵀJ (where one was made), summary, cost and time.
 /// Undefined numbers are `null`.
@@ -38,6 +39,7 @@ fn entry(run: &ProfileRun) -> Value {
     json!({
         "image": { "name": run.image, "sha256": run.image_sha256, "steps": run.image_steps },
         "encoder": { "name": run.recipe.encoder, "title": run.encoder_title },
+        "stage": run.stage(),
         "weights": { "kind": run.recipe.weights, "id": run.weights_id },
         "device": run.device,
         "recipe": run.recipe,
