@@ -411,6 +411,59 @@ fn a_photograph_that_fails_is_reported_and_the_others_go_on() {
 }
 
 #[test]
+fn a_twin_that_fails_leaves_the_trained_profile() {
+    let out = tempfile::tempdir().expect("a folder");
+    // Far out both networks are linear and the twin's slope is some hundred times larger: at this η
+    // its features exceed the largest f32, those of the trained network do not.
+    let more = ["--etas", "1,1e36", "--formats", "csv,json"];
+    let outcome = profile(&["bundled:chelsea"], &more, out.path());
+    assert_eq!(outcome.code, 7, "{}", outcome.stderr);
+    for word in [
+        "chelsea, squeezenet1_1 (random)",
+        "not a finite number",
+        "the files lack some profiles",
+    ] {
+        assert!(
+            outcome.stderr.contains(word),
+            "no “{word}” in:\n{}",
+            outcome.stderr
+        );
+    }
+    let (_, rows) = rows(&out.path().join("profile.csv"));
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row[2] == "trained"), "{rows:?}");
+}
+
+#[test]
+fn photographs_of_the_same_name_are_told_apart_by_their_folders() {
+    let home = tempfile::tempdir().expect("a folder");
+    let photos = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/photos");
+    let paths = [("a", "chelsea"), ("b", "coffee")].map(|(folder, photo)| {
+        let folder = home.path().join(folder);
+        fs::create_dir(&folder).expect("a folder");
+        let path = folder.join("cat.png");
+        fs::copy(photos.join(format!("{photo}.png")), &path).expect("a copy");
+        path
+    });
+    let out = home.path().join("out");
+    let more = ["--etas", "1", "--no-twin", "--formats", "csv,json"];
+    let outcome = profile(&paths.each_ref().map(|path| text(path)), &more, &out);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let (_, rows) = rows(&out.join("profile.csv"));
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    let expected = [
+        Path::new("a").join("cat.png"),
+        Path::new("b").join("cat.png"),
+    ];
+    assert_eq!(names, expected.each_ref().map(|path| text(path)));
+    let sidecar = fs::read_to_string(out.join("profile.json")).expect("a sidecar");
+    let sidecar: Value = serde_json::from_str(&sidecar).expect("JSON");
+    assert_eq!(sidecar["runs"][1]["image"]["name"], names[1]);
+    // The terminal's table as well.
+    assert!(outcome.stdout.contains(names[0]), "{}", outcome.stdout);
+}
+
+#[test]
 fn nothing_is_written_where_every_photograph_fails() {
     let home = tempfile::tempdir().expect("a folder");
     let out = home.path().join("out");

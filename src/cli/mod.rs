@@ -8,6 +8,7 @@ mod command_line;
 mod devices;
 mod encoders;
 mod job;
+mod names;
 mod profile;
 mod table;
 pub mod values;
@@ -22,7 +23,7 @@ pub use command_line::command_line;
 pub use job::{ProfileArgs, ProfileJob};
 pub use window::WindowArgs;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, report};
 
 /// The arguments of the program.
 #[derive(Debug, Parser)]
@@ -104,7 +105,7 @@ fn print(text: &str) -> Result<()> {
         Err(error) if error.kind() != IoErrorKind::BrokenPipe => Err(Error::new(
             ErrorKind::Output,
             "cannot write to standard output",
-            error,
+            report::reason(&error),
             "Send the output to a file or terminal that can be written",
         )),
         _ => Ok(()),

@@ -3,34 +3,33 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::job::{ProfileArgs, ProfileJob};
 use super::table::table;
-use super::values::write_image;
-use super::{describe, note, print};
+use super::{describe, names, note, print};
+use crate::digits::significant;
 use crate::geometry::summary::Reading;
 use crate::recipe::ProfileRecipe;
-use crate::report::ProfileRun;
+use crate::report::{self, ProfileRun};
 use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
 use crate::{Error, ErrorKind, Result};
 
-/// Steps of the progress bar for one encoder at one photograph.
+/// Steps of the progress bar for one recipe at one photograph.
 const STEPS: u64 = 1000;
 
-/// Computes and writes what the arguments ask for. A photograph that fails is reported and the
-/// others go on.
+/// Computes and writes what the arguments ask for. A photograph or profile that fails is reported and
+/// the others go on.
 ///
 /// # Errors
-/// Of the request, the device or the output; at the end, where a photograph failed.
+/// Of the request, the device or the output; at the end, where a photograph or profile failed.
 pub fn run(args: &ProfileArgs) -> Result<()> {
     let job = args.job()?;
     check_writable(&job.folder)?;
     let mut session = Session::start(&job, args.quiet)?;
-    for image in &job.images {
-        session.profile(&job, image);
+    for (image, name) in job.images.iter().zip(names::distinct(&job.images)) {
+        session.profile(&job, image, &name);
     }
     session.bar.finish_and_clear();
     if !session.runs.is_empty() {
@@ -49,14 +48,13 @@ struct Session {
     /// Finished profiles, in the order of the arguments.
     runs: Vec<Arc<ProfileRun>>,
     failures: Vec<Error>,
-    /// When the program started, until the first curve is there.
-    waiting_since: Cell<Option<Instant>>,
+    /// True until the first curve is there.
+    is_waiting: Cell<bool>,
 }
 
 impl Session {
     /// Starts the worker and waits for its device.
     fn start(job: &ProfileJob, quiet: bool) -> Result<Self> {
-        let waiting_since = Cell::new(Some(Instant::now()));
         let worker = Worker::spawn(job.device.clone(), || {})?;
         let bar = progress_bar(job, quiet);
         let session = Self {
@@ -64,18 +62,15 @@ impl Session {
             bar,
             runs: Vec::new(),
             failures: Vec::new(),
-            waiting_since,
+            is_waiting: Cell::new(true),
         };
         session.wait(Lane::Device, |_| {})?;
         Ok(session)
     }
 
-    /// Profiles one photograph with every encoder; failures are told and kept.
-    fn profile(&mut self, job: &ProfileJob, image: &ImageSource) {
-        let encoders: Vec<&[ProfileRecipe]> = job
-            .recipes
-            .chunk_by(|a, b| a.encoder == b.encoder)
-            .collect();
+    /// Profiles one photograph by every recipe. Each is a request of its own, so that one that fails
+    /// takes no other with it; failures are told and kept.
+    fn profile(&mut self, job: &ProfileJob, image: &ImageSource, name: &str) {
         let start = self.bar.position();
         let open = Command::OpenImage {
             source: image.clone(),
@@ -83,35 +78,43 @@ impl Session {
         };
         match self.ask(open, Lane::Image, |_| {}) {
             Ok(()) => {
-                let name = write_image(image).unwrap_or_default();
-                for (index, recipes) in encoders.iter().enumerate() {
-                    let done = start + index as u64 * STEPS;
-                    match self.compute(&name, recipes, done) {
-                        Ok(runs) => self.runs.extend(runs),
-                        Err(error) => self.fail(error),
+                for (index, recipe) in job.recipes.iter().enumerate() {
+                    match self.compute(name, recipe, start + index as u64 * STEPS) {
+                        Ok(run) => self.runs.extend(run),
+                        Err(error) => self.fail(Error {
+                            what: format!(
+                                "{name}, {} ({}): {}",
+                                recipe.encoder,
+                                recipe.weights.name(),
+                                error.what
+                            ),
+                            ..error
+                        }),
                     }
                 }
             }
             Err(error) => self.fail(error),
         }
-        self.bar.set_position(start + encoders.len() as u64 * STEPS);
+        self.bar
+            .set_position(start + job.recipes.len() as u64 * STEPS);
     }
 
-    /// Profiles the open photograph with one encoder and its twin.
+    /// Profiles the open photograph, known as `name`, by one recipe.
     fn compute(
         &self,
         name: &str,
-        recipes: &[ProfileRecipe],
+        recipe: &ProfileRecipe,
         done: u64,
-    ) -> Result<Vec<Arc<ProfileRun>>> {
-        let mut runs: Vec<Option<Arc<ProfileRun>>> = vec![None; recipes.len()];
-        let command = Command::Profile(recipes.to_vec());
+    ) -> Result<Option<Arc<ProfileRun>>> {
+        let mut latest: Option<Arc<ProfileRun>> = None;
+        let command = Command::Profile(vec![recipe.clone()]);
         self.ask(command, Lane::Profile, |event| match event {
-            Event::ProfileUpdated { index, run, .. } => {
-                if let Some(start) = self.waiting_since.take() {
-                    log::info!("first curve after {:.3} s", start.elapsed().as_secs_f64());
+            Event::ProfileUpdated { run, .. } => {
+                if self.is_waiting.take() {
+                    // benches/compare takes the time of this line.
+                    log::info!("first curve");
                 }
-                runs[index] = Some(run);
+                latest = Some(run);
             }
             Event::Progress { progress, .. } => {
                 self.bar
@@ -131,7 +134,10 @@ impl Session {
             }
             _ => {}
         })?;
-        Ok(runs.into_iter().flatten().collect())
+        if let Some(run) = &mut latest {
+            Arc::make_mut(run).image = name.to_owned();
+        }
+        Ok(latest)
     }
 
     /// Writes the files.
@@ -192,7 +198,7 @@ impl Session {
         let what = if self.runs.is_empty() {
             "nothing was written"
         } else {
-            "the files lack some photographs"
+            "the files lack some profiles"
         };
         Err(Error::new(first.kind, what, why, ""))
     }
@@ -210,7 +216,7 @@ fn check_writable(folder: &Path) -> Result<()> {
         Err(error) => Err(Error::new(
             ErrorKind::Output,
             format!("cannot write to “{}”", folder.display()),
-            error,
+            report::reason(&error),
             "Choose another folder with --out, or change its permissions",
         )),
     }
@@ -221,8 +227,7 @@ fn progress_bar(job: &ProfileJob, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let encoders = job.recipes.chunk_by(|a, b| a.encoder == b.encoder).count();
-    let length = (job.images.len() * encoders) as u64 * STEPS;
+    let length = (job.images.len() * job.recipes.len()) as u64 * STEPS;
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     match ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed}  {wide_msg}") {
         Ok(style) => bar.with_style(style),
@@ -269,12 +274,7 @@ fn cell(reading: &Reading) -> String {
     let Some(value) = reading.value() else {
         return "–".to_owned();
     };
-    let magnitude = if value == 0.0 {
-        0.0
-    } else {
-        value.abs().log10().floor()
-    };
-    format!("{value:.*}", (2.0 - magnitude).clamp(0.0, 9.0) as usize)
+    significant(value, 3)
 }
 
 #[cfg(test)]
@@ -282,18 +282,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_have_three_significant_digits() {
-        for (value, text) in [
-            (1.0, "1.00"),
-            (0.25, "0.250"),
-            (109.4, "109"),
-            (3.544, "3.54"),
-            (0.001_234_5, "0.00123"),
-            (15_000.0, "15000"),
-            (0.0, "0.00"),
-        ] {
-            assert_eq!(cell(&Reading::Value(value)), text);
-        }
+    fn an_undefined_reading_is_a_dash() {
+        assert_eq!(cell(&Reading::Value(9.999)), "10.0");
         assert_eq!(cell(&Reading::Undefined("no peak".into())), "–");
     }
 
@@ -309,5 +299,13 @@ mod tests {
         std::fs::write(&file, "").expect("a file");
         let error = check_writable(&file.join("below")).expect_err("a file is no folder");
         assert_eq!(error.kind, ErrorKind::Output);
+        assert_eq!(error.why, "a file stands where a folder is named");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_takes_no_files_is_refused_in_words() {
+        let error = check_writable(Path::new("/proc/etascope")).expect_err("no folder for files");
+        assert_eq!(error.why, "no file or folder can be made there");
     }
 }
