@@ -10,11 +10,15 @@ use std::sync::Arc;
 
 use eframe::egui::{Key, Modifiers, OutputCommand, Pos2, accesskit::Role};
 use egui_kittest::kittest::{By, Queryable};
+use etascope::app::state::ValueAtEta;
 use etascope::app::{Answer, AxisScale, Options, Settings, UiCommand};
 use etascope::device::{DeviceChoice, SelfCheck};
 use etascope::encoders::Readout;
+use etascope::geometry::ScaleEstimate;
 use etascope::geometry::directions::DirectionFamily;
+use etascope::geometry::profile::Basis;
 use etascope::recipe::{Preset, WeightsKind};
+use etascope::report::ProfileRun;
 use etascope::worker::{Command, Event, ExportFormat, Generation, ImageSource, Lane};
 use etascope::{Error, ErrorKind};
 use stage::{Stage, bump, decay, encoder_ready, estimate, opened_path, photo, run};
@@ -399,10 +403,7 @@ fn the_measured_value_at_the_exact_eta_replaces_the_interpolated_one() {
     let (generation, command) = stage.latest(Lane::Measure).expect("a measurement");
     assert!(matches!(command, Command::Measure { eta_l2, .. } if eta_l2 == 2.5));
     let value = |stage: &Stage| stage.app().state.trained.value_at(2.5);
-    assert!(matches!(
-        value(&stage),
-        etascope::app::state::ValueAtEta::Interpolated(_)
-    ));
+    assert!(matches!(value(&stage), ValueAtEta::Interpolated(_)));
     let answer = |generation| Event::Measured {
         generation,
         index: 0,
@@ -410,12 +411,132 @@ fn the_measured_value_at_the_exact_eta_replaces_the_interpolated_one() {
     };
     // An answer to an older question changes nothing.
     stage.say(answer(Generation(generation.0 - 1)));
-    assert!(matches!(
-        value(&stage),
-        etascope::app::state::ValueAtEta::Interpolated(_)
-    ));
+    assert!(matches!(value(&stage), ValueAtEta::Interpolated(_)));
     stage.say(answer(generation));
-    assert!(matches!(value(&stage), etascope::app::state::ValueAtEta::Measured(e) if e.r == 3.47));
+    assert!(matches!(value(&stage), ValueAtEta::Measured(e) if e.r == 3.47));
+}
+
+/// A profile with each scale's denominator from the same directions, as it is before the trace.
+fn without_trace(run: &ProfileRun) -> ProfileRun {
+    let mut run = run.clone();
+    let profile = Arc::make_mut(&mut run.profile);
+    profile.finished = false;
+    for scale in &mut profile.scales {
+        scale.basis = Basis::SameDirections;
+        scale.directions = 4;
+    }
+    run
+}
+
+#[test]
+fn the_value_at_the_marker_is_measured_again_when_the_profile_knows_more() {
+    let mut stage = Stage::new();
+    stage.open_photo();
+    stage.harness.state_mut().state.set_eta(2.0);
+    stage.harness.run();
+    let (profile, command) = stage.latest(Lane::Profile).expect("a profile");
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
+    let update = |stage: &mut Stage, run: &ProfileRun| {
+        stage.say(Event::ProfileUpdated {
+            generation: profile,
+            index: 0,
+            run: Arc::new(run.clone()),
+        });
+    };
+    let measure = |stage: &Stage| {
+        stage
+            .latest(Lane::Measure)
+            .map(|(generation, _)| generation)
+    };
+    let answer = |stage: &mut Stage, r, basis, directions| {
+        let generation = measure(stage).expect("a measurement");
+        let estimate = ScaleEstimate {
+            directions,
+            basis,
+            ..estimate(2.0, r, true)
+        };
+        stage.say(Event::Measured {
+            generation,
+            index: 0,
+            estimate,
+        });
+    };
+    let shown = |stage: &Stage| match stage.app().state.trained.value_at(2.0) {
+        ValueAtEta::Measured(estimate) => Some(estimate.r),
+        _ => None,
+    };
+
+    let finished = run(&recipes[0], bump);
+    let early = without_trace(&finished);
+    update(&mut stage, &early);
+    let first = measure(&stage).expect("a measurement with the first profile");
+    answer(&mut stage, 1.16, Basis::SameDirections, 16);
+    assert_eq!(shown(&stage), Some(1.16));
+    // More of the same asks for nothing new.
+    update(&mut stage, &early);
+    assert_eq!(measure(&stage), Some(first));
+
+    // With the trace the early value gives way to the curve until it is measured by the trace too.
+    let mut traced = finished.clone();
+    Arc::make_mut(&mut traced.profile).finished = false;
+    update(&mut stage, &traced);
+    let second = measure(&stage).expect("a measurement");
+    assert!(second > first);
+    assert_eq!(shown(&stage), None);
+    answer(&mut stage, 1.02, Basis::Trace, 4);
+    assert_eq!(shown(&stage), Some(1.02));
+    answer(&mut stage, 1.01, Basis::Trace, 16);
+    assert_eq!(shown(&stage), Some(1.01));
+
+    update(&mut stage, &finished);
+    assert_eq!(measure(&stage), Some(second));
+    stage.say(Event::Finished {
+        generation: profile,
+        lane: Lane::Profile,
+    });
+    let third = measure(&stage).expect("a measurement");
+    assert!(third > second);
+    // Its first answer, of few directions, does not replace the better one.
+    answer(&mut stage, 1.05, Basis::Trace, 4);
+    assert_eq!(shown(&stage), Some(1.01));
+    answer(&mut stage, 1.0, Basis::Trace, 16);
+    assert_eq!(shown(&stage), Some(1.0));
+}
+
+#[test]
+fn a_finished_curve_has_the_last_word_on_its_own_scales() {
+    let mut stage = Stage::new();
+    stage.open_photo();
+    // The marker starts at 1, which is on the ladder.
+    let (profile, command) = stage.latest(Lane::Profile).expect("a profile");
+    let Command::Profile(recipes) = command else {
+        panic!("a profile")
+    };
+    let finished = run(&recipes[0], bump);
+    stage.say(Event::ProfileUpdated {
+        generation: profile,
+        index: 0,
+        run: Arc::new(without_trace(&finished)),
+    });
+    let (generation, _) = stage.latest(Lane::Measure).expect("a measurement");
+    let early = ScaleEstimate {
+        basis: Basis::SameDirections,
+        directions: 16,
+        ..estimate(1.0, 1.16, true)
+    };
+    stage.say(Event::Measured {
+        generation,
+        index: 0,
+        estimate: early,
+    });
+    let value = |stage: &Stage| stage.app().state.trained.value_at(1.0);
+    assert!(matches!(value(&stage), ValueAtEta::Measured(e) if e.r == 1.16));
+    stage.finish_profile(bump);
+    assert!(matches!(value(&stage), ValueAtEta::Measured(e) if e.r == bump(1.0)));
+    let (latest, _) = stage.latest(Lane::Measure).expect("a measurement");
+    assert_eq!(latest, generation, "nothing is left to measure");
 }
 
 // ---- Twin, recipe, presets -------------------------------------------------------------------------

@@ -102,7 +102,7 @@ impl State {
                 if lane.latest == Some(generation)
                     && let Some(&weights) = lane.weights.get(i)
                 {
-                    self.curve_mut(weights).measured = Some(estimate);
+                    self.curve_mut(weights).take_measured(estimate);
                 }
             }
             Event::Progress {
@@ -122,7 +122,8 @@ impl State {
                     self.lanes[index(lane)].busy = false;
                     if lane == Lane::Profile {
                         self.refinement = Refinement::Idle;
-                        self.measure_if_possible();
+                        // The finished profiles know more than those that were measured by.
+                        self.measure_again();
                     }
                 }
             }
@@ -171,9 +172,7 @@ impl State {
         if work > 0.0 && run.elapsed_secs > 0.0 && weights == WeightsKind::Trained {
             self.seconds_per_forward = Some(run.elapsed_secs / work);
         }
-        let curve = self.curve_mut(weights);
-        curve.run = Some(run);
-        curve.stale = false;
+        self.curve_mut(weights).take_run(run);
         self.measure_if_possible();
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::device::SelfCheck;
 use crate::encoders::EncoderSpec;
+use crate::geometry::profile::Basis;
 use crate::geometry::{Profile, ScaleEstimate};
 use crate::images::Prepared;
 use crate::report::ProfileRun;
@@ -19,6 +20,8 @@ pub struct Curve {
     pub stale: bool,
     /// r at one exact η.
     pub measured: Option<ScaleEstimate>,
+    /// Whether r is to be measured at the marked η, anew if it was before.
+    pub(super) measure_due: bool,
 }
 
 /// An encoder that the worker has loaded, with the photograph as it sees it.
@@ -44,16 +47,55 @@ impl Curve {
         self.run.as_ref().map(|run| &*run.profile)
     }
 
+    /// Whether `run` answers the question that is now asked.
+    pub(super) fn is_current(&self) -> bool {
+        self.run.is_some() && !self.stale
+    }
+
+    /// Whether the curve itself has the last word on r at `eta_l2`: finished, with that scale.
+    pub(super) fn is_final_at(&self, eta_l2: f64) -> bool {
+        self.profile().is_some_and(|profile| {
+            profile.finished && profile.scales.iter().any(|scale| scale.eta_l2 == eta_l2)
+        })
+    }
+
+    /// Takes a newer profile; r is due to be measured again where its denominator is a better one.
+    pub(super) fn take_run(&mut self, run: Arc<ProfileRun>) {
+        let is_better = !self.is_current()
+            || (has_trace(&run.profile) && !self.profile().is_some_and(has_trace));
+        self.run = Some(run);
+        self.stale = false;
+        self.measure_due |= is_better;
+    }
+
+    /// Takes a measurement, unless a better one of the same η is known: the first answer of two
+    /// rests on few directions.
+    pub(super) fn take_measured(&mut self, estimate: ScaleEstimate) {
+        let is_poorer = self.measured.as_ref().is_some_and(|known| {
+            known.eta_l2 == estimate.eta_l2 && quality(known) > quality(&estimate)
+        });
+        if !is_poorer {
+            self.measured = Some(estimate);
+        }
+    }
+
     /// What is known of r at `eta_l2`.
     pub fn value_at(&self, eta_l2: f64) -> ValueAtEta {
+        let has_trace = self.profile().is_some_and(has_trace);
+        // What was measured before the trace was known gives way to the curve that has it.
+        let measured = self
+            .measured
+            .iter()
+            .filter(|estimate| estimate.basis == Basis::Trace || !has_trace)
+            .filter(|_| !self.is_final_at(eta_l2));
         let on_ladder = self
             .profile()
             .into_iter()
             .flat_map(|profile| &profile.scales);
-        let exact = on_ladder
-            .chain(&self.measured)
+        let exact = measured
+            .chain(on_ladder)
             .filter(|estimate| estimate.eta_l2 == eta_l2 && estimate.r.is_finite() && !self.stale)
-            .max_by_key(|estimate| estimate.directions);
+            .max_by_key(|estimate| quality(estimate));
         if let Some(estimate) = exact {
             return ValueAtEta::Measured(estimate.clone());
         }
@@ -72,6 +114,19 @@ pub enum ValueAtEta {
     Interpolated(f64),
     /// Neither.
     Unknown,
+}
+
+/// Orders estimates at the same η: the trace as denominator counts most, then the directions.
+fn quality(estimate: &ScaleEstimate) -> (bool, usize) {
+    (estimate.basis == Basis::Trace, estimate.directions)
+}
+
+/// Whether a profile rests on the trace, at least where scales have enough pairs for it.
+fn has_trace(profile: &Profile) -> bool {
+    profile
+        .scales
+        .iter()
+        .any(|scale| scale.basis == Basis::Trace)
 }
 
 /// r between two scales of a profile, linear in log η.

@@ -88,7 +88,6 @@ pub struct State {
     lanes: [LaneState; 5],
     opening: Option<ImageSource>,
     seconds_per_forward: Option<f64>,
-    measure_due: bool,
     next_message: u64,
     commands: Vec<Command>,
 }
@@ -129,7 +128,6 @@ impl State {
             lanes,
             opening: None,
             seconds_per_forward: None,
-            measure_due: false,
             next_message: 0,
             commands: Vec::new(),
         })
@@ -250,10 +248,7 @@ impl State {
 
     /// Whether the worker has anything left to do for this window.
     pub fn is_settled(&self) -> bool {
-        self.photo.is_some()
-            && self.commands.is_empty()
-            && !self.measure_due
-            && self.lanes.iter().all(|lane| !lane.busy)
+        self.photo.is_some() && self.commands.is_empty() && self.lanes.iter().all(|lane| !lane.busy)
     }
 }
 

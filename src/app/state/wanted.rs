@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::message::{Content, Message, Place};
-use super::{DITHER_SEED, Refinement, State};
+use super::{Curve, DITHER_SEED, Refinement, State};
 use crate::device::DeviceChoice;
 use crate::encoders::Readout;
 use crate::geometry::directions::DirectionFamily;
 use crate::images::Background;
-use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
+use crate::recipe::{Preset, ProfileRecipe};
 use crate::worker::{Command, Export, ExportFormat, ImageSource, Lane};
 
 impl State {
@@ -119,8 +119,7 @@ impl State {
         let eta_l2 = eta_l2.clamp(low, high);
         if eta_l2 != self.eta_l2 {
             self.eta_l2 = eta_l2;
-            self.measure_due = self.photo.is_some();
-            self.measure_if_possible();
+            self.measure_again();
         }
     }
 
@@ -233,31 +232,42 @@ impl State {
             .collect();
         self.commands.push(Command::Profile(recipes));
         self.refinement = Refinement::Running;
-        self.measure_due = true;
+        self.trained.measure_due = true;
+        self.twin.measure_due = true;
     }
 
-    /// Has r measured at the marked η once every curve in sight has a first profile: measuring is
-    /// the more urgent lane, and before that it would only delay the first curve.
+    /// Has r measured at the marked η by all curves, now or as soon as they have a first profile.
+    pub(super) fn measure_again(&mut self) {
+        self.trained.measure_due = true;
+        self.twin.measure_due = true;
+        self.measure_if_possible();
+    }
+
+    /// Has r measured at the marked η where that is due and a first profile is there: measuring is
+    /// the more urgent lane, and before that it would only delay the first curve. A finished curve
+    /// with that very scale needs no measurement.
     pub(super) fn measure_if_possible(&mut self) {
-        let ready: Vec<WeightsKind> = self
-            .curves()
-            .filter(|(_, curve)| curve.run.is_some() && !curve.stale)
-            .map(|(weights, _)| weights)
-            .collect();
-        let wanted = self.curves().count();
-        if !self.measure_due || ready.is_empty() {
+        let is_due = |curve: &Curve| curve.measure_due && curve.is_current();
+        if !self.curves().any(|(_, curve)| is_due(curve)) {
             return;
         }
-        self.measure_due = ready.len() < wanted && self.refinement == Refinement::Running;
-        let recipes = ready
-            .into_iter()
-            .map(|kind| self.recipe.with_weights(kind))
+        // A request takes the place of the one before, so it asks for all curves in sight; and it
+        // asks by their own recipes, which a chosen preset that waits for its start leaves alone.
+        let recipes: Vec<_> = self
+            .curves()
+            .filter(|(_, curve)| curve.is_current() && !curve.is_final_at(self.eta_l2))
+            .filter_map(|(_, curve)| Some(curve.run.as_ref()?.recipe.clone()))
             .collect();
+        for curve in [&mut self.trained, &mut self.twin] {
+            curve.measure_due &= !curve.is_current();
+        }
         self.commands
             .retain(|command| !matches!(command, Command::Measure { .. }));
-        self.commands.push(Command::Measure {
-            recipes,
-            eta_l2: self.eta_l2,
-        });
+        if !recipes.is_empty() {
+            self.commands.push(Command::Measure {
+                recipes,
+                eta_l2: self.eta_l2,
+            });
+        }
     }
 }
