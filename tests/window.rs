@@ -738,20 +738,34 @@ fn the_papers_preset_tells_its_time_and_waits_for_the_start() {
             .iter()
             .any(|c| matches!(c, Command::Profile(_)))
     );
-    // 20 s for 2,403 forwards' worth; the paper asks for 34,816 forwards and 256 JVPs: 294 s.
-    let secs = stage
-        .app()
-        .state
-        .estimated_secs(Preset::Paper)
-        .expect("a time");
-    assert!((secs - 294.0).abs() < 1.0, "{secs}");
-    assert!(stage.shows("about 4 min 54 s"));
+    // 20 s for 2,176 forwards, 64 JVPs at 1.6 and 32 VJPs at 2.8 forwards, so 2,368 forwards in all.
+    let secs = |stage: &Stage, preset| {
+        let secs = stage.app().state.estimated_secs(preset);
+        secs.expect("a time") * 2368.0 / 20.0
+    };
+    // The paper has 17 scales with 2,048 directions and 256 JVPs; Φ(x) and the rounding take 9 more.
+    let paper = secs(&stage, Preset::Paper);
+    assert!(
+        (paper - (9.0 + 34_816.0 + 256.0 * 1.6)).abs() < 1e-6,
+        "{paper}"
+    );
+    // Of 64 pairs at most, with their JVPs; Hutch++ multiplies 32 times by JJᵀ, then 64 times by Jᵀ.
+    let interactive = secs(&stage, Preset::Interactive);
+    let expected = 9.0 + 2176.0 + (64.0 + 32.0) * 1.6 + 96.0 * 2.8;
+    assert!((interactive - expected).abs() < 1e-6, "{interactive}");
+    assert!(stage.shows("about 4 min 57 s"));
     stage.click("Start");
     let (_, command) = stage.latest(Lane::Profile).expect("a profile");
     let Command::Profile(recipes) = command else {
         panic!("a profile")
     };
     assert_eq!((recipes[0].pairs_max, recipes[0].jvps), (1024, 256));
+    // Toward another image there is one direction and its antipode, and one JVP.
+    let image = "bundled:coffee".to_owned();
+    let state = &mut stage.harness.state_mut().state;
+    state.choose_family(DirectionFamily::Toward { image });
+    let single = secs(&stage, Preset::Paper);
+    assert!((single - (9.0 + 34.0 + 1.6)).abs() < 1e-6, "{single}");
 }
 
 // ---- Work under way --------------------------------------------------------------------------------

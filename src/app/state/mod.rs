@@ -235,8 +235,7 @@ impl State {
         let mut recipe = self.recipe.clone();
         preset.apply(&mut recipe);
         let curves = if self.twin_shown { 2.0 } else { 1.0 };
-        self.seconds_per_forward
-            .map(|secs| secs * curves * planned_forwards(&recipe, self.spec()))
+        Some(self.seconds_per_forward? * curves * planned_forwards(&recipe, self.spec())?)
     }
 
     /// Profiles that can be written now.
