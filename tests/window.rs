@@ -142,6 +142,37 @@ fn a_photograph_is_opened_by_its_path() {
 }
 
 #[test]
+fn the_recent_photographs_are_in_the_menu_the_latest_first() {
+    let mut stage = Stage::with_profile();
+    for name in ["one.png", "two.png"] {
+        let state = &mut stage.harness.state_mut().state;
+        state.open(ImageSource::Path(Path::new("/photos").join(name)));
+        stage.harness.run();
+        let (generation, _) = stage.latest(Lane::Image).expect("a request");
+        stage.say(Event::ImageOpened {
+            generation,
+            photo: Arc::new(photo(name)),
+        });
+    }
+    stage.click("File");
+    stage.harness.get_by_label_contains("Recent").click();
+    stage.harness.run();
+    let entry = |stage: &Stage, name: &str| {
+        let entry = stage.harness.get_by_role_and_label(Role::Button, name);
+        entry.rect()
+    };
+    assert!(entry(&stage, "two.png").bottom() <= entry(&stage, "one.png").top() + 1.0);
+    let older = stage.harness.get_by_role_and_label(Role::Button, "one.png");
+    older.click();
+    stage.harness.run();
+    let (_, command) = stage.latest(Lane::Image).expect("a request");
+    assert_eq!(
+        opened_path(&command).as_deref(),
+        Some(Path::new("/photos/one.png"))
+    );
+}
+
+#[test]
 fn a_missing_dialog_is_explained_and_a_closed_one_is_not() {
     let mut stage = Stage::with_profile();
     stage.press(Key::O);
@@ -725,6 +756,33 @@ fn a_mask_is_painted_on_the_photograph() {
             "{disc:?}"
         );
     }
+}
+
+#[test]
+fn a_mask_is_made_without_the_mouse() {
+    let mut stage = Stage::with_profile();
+    choose_family(&mut stage, "noise inside a mask · ours");
+    let discs = |stage: &Stage| match &stage.app().state.recipe.family {
+        DirectionFamily::Masked { mask } => mask.discs.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = discs(&stage)[0];
+    stage.harness.get_by_label("Add disc").focus();
+    stage.harness.run();
+    stage.press(Key::Enter);
+    // The new disc lies on the last one until its figures are changed.
+    assert_eq!(discs(&stage), [first, first]);
+    assert!(stage.shows("Disc 2 of 2"));
+    // All of it has room in the column of controls.
+    let right = stage.harness.get_by_label("Clear").rect().right();
+    assert!(right < 1240.0, "{right}");
+    let name = "Centre of the last disc, from left, per cent";
+    stage.harness.get_by_label(name).focus();
+    stage.harness.run();
+    stage.press(Key::ArrowUp);
+    let discs = discs(&stage);
+    assert_eq!(discs[0], first);
+    assert!(discs[1].x > first.x && discs[1].y == first.y, "{discs:?}");
 }
 
 #[test]

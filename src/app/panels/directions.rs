@@ -6,7 +6,6 @@ use super::cards::expand_home;
 use super::controls::row;
 use crate::app::explain;
 use crate::app::intent::{Intent, Scene};
-use crate::app::theme;
 use crate::app::view::View;
 use crate::geometry::directions::DirectionFamily;
 use crate::images::{Disc, Manipulation, Mask, bundled};
@@ -126,7 +125,8 @@ fn sigma_ui(ui: &mut Ui, sigma_px: f32) -> Option<f32> {
 fn count_ui(ui: &mut Ui, count: usize) -> Option<usize> {
     let mut number = count;
     row(ui, "How many", None, |ui, _| {
-        let field = DragValue::new(&mut number).range(1..=32).speed(0.1);
+        // An arrow key moves by the speed, and less than 1 would be rounded away.
+        let field = DragValue::new(&mut number).range(1..=32).speed(1.0);
         ui.add(field).accessible_name("Number of singular vectors");
     });
     (number != count).then_some(number)
@@ -209,15 +209,18 @@ fn manipulation_ui(ui: &mut Ui, chosen: &Manipulation) -> Option<Manipulation> {
     answer
 }
 
-/// The brush. Its last disc can also be moved by figures, for the keyboard.
+/// The brush. Discs can also be added by a button and moved by figures, for the keyboard.
 fn mask_ui(ui: &mut Ui, view: &mut View, mask: &Mask) -> Option<Mask> {
     let last = mask.discs.last().copied().unwrap_or(FIRST_DISC);
     let mut disc = last;
     let mut is_cleared = false;
+    let mut is_added = false;
     row(ui, "Mask", None, |ui, _| {
         let tooltip = "Drag on the photograph to add to the mask";
         ui.toggle_value(&mut view.is_painting, "Paint")
             .on_hover_text(tooltip);
+        let tooltip = "Another disc on the last one, to be moved by its figures";
+        is_added = ui.button("Add disc").on_hover_text(tooltip).clicked();
         if ui
             .button("Clear")
             .on_hover_text("Back to one disc")
@@ -225,9 +228,9 @@ fn mask_ui(ui: &mut Ui, view: &mut View, mask: &Mask) -> Option<Mask> {
         {
             is_cleared = true;
         }
-        ui.label(theme::note(format!("{} discs", mask.discs.len())));
     });
-    row(ui, "Last disc", None, |ui, _| {
+    let count = mask.discs.len();
+    row(ui, &format!("Disc {count} of {count}"), None, |ui, _| {
         ui.spacing_mut().item_spacing.x = 4.0;
         let fields = [
             (
@@ -254,7 +257,8 @@ fn mask_ui(ui: &mut Ui, view: &mut View, mask: &Mask) -> Option<Mask> {
             let field = DragValue::new(&mut percent)
                 .range(least * 100.0..=100.0)
                 .max_decimals(0)
-                .speed(0.5)
+                // An arrow key moves by as much, and less would be rounded away.
+                .speed(1.0)
                 .prefix(prefix);
             if ui
                 .add(field)
@@ -271,10 +275,13 @@ fn mask_ui(ui: &mut Ui, view: &mut View, mask: &Mask) -> Option<Mask> {
             discs: vec![FIRST_DISC],
         });
     }
-    (disc != last).then(|| {
+    (disc != last || is_added).then(|| {
         let mut discs = mask.discs.clone();
         discs.pop();
         discs.push(disc);
+        if is_added {
+            discs.push(disc);
+        }
         Mask { discs }
     })
 }
