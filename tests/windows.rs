@@ -219,6 +219,10 @@ fn host_maxima_are_burns() {
         ([113, 113], 3, 2),
         ([8, 6], 2, 2),
         ([7, 7], 2, 3),
+        // A last window would begin at or beyond the edge.
+        ([5, 6], 1, 3),
+        ([9, 8], 2, 5),
+        ([6, 10], 3, 7),
         ([3, 3], 3, 1),
     ] {
         let x = random([2, 3, side[0], side[1]], &mut rng);

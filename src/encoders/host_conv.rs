@@ -97,7 +97,11 @@ const COLUMNS_MIN: usize = 256;
 
 /// act(weight ∗ x + bias) of shape (batch, channels_out, rows, columns).
 ///
-/// `x`, `weight` and `bias` must have the lengths that `shape` says, and `shape` must be supported.
+/// `x`, `weight` and `bias` must have the lengths that `shape` says.
+///
+/// # Panics
+///
+/// For a shape that [`ConvShape::is_supported`] denies: no path here computes other groups.
 pub fn conv2d(
     x: &[f32],
     weight: &[f32],
@@ -105,7 +109,10 @@ pub fn conv2d(
     shape: &ConvShape,
     activation: Activation,
 ) -> Vec<f32> {
-    debug_assert!(shape.is_supported());
+    assert!(
+        shape.is_supported(),
+        "neither a dense nor a depthwise convolution: {shape:?}"
+    );
     let mut output = vec![0.0; shape.batch * shape.channels_out * shape.output_plane()];
     if shape.is_depthwise() && shape.groups > 1 {
         depthwise(x, weight, bias, shape, activation, &mut output);

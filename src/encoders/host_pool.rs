@@ -15,6 +15,23 @@ pub struct PoolShape {
     pub stride: usize,
 }
 
+impl PoolShape {
+    /// Windows of side `kernel` over planes of `input` rows and columns. As in PyTorch a last window
+    /// that would begin beyond the edge is none, which happens where the stride exceeds the kernel.
+    pub fn new(input: [usize; 2], kernel: usize, stride: usize) -> Self {
+        let output = input.map(|side| {
+            let windows = side.saturating_sub(kernel).div_ceil(stride) + 1;
+            windows.min(side.div_ceil(stride))
+        });
+        Self {
+            input,
+            output,
+            kernel,
+            stride,
+        }
+    }
+}
+
 /// The maximum of every window of every plane of `x`; NaN where a window holds one.
 pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
     let [height, width] = shape.input;

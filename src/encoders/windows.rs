@@ -50,16 +50,9 @@ pub fn conv2d(
 pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
     let [batch, channels, rows, cols] = x.dims();
     if let Some(x) = on_host(&x) {
-        let input = [rows, cols];
-        let output = input.map(|side| side.saturating_sub(kernel).div_ceil(stride) + 1);
-        let shape = PoolShape {
-            input,
-            output,
-            kernel,
-            stride,
-        };
+        let shape = PoolShape::new([rows, cols], kernel, stride);
         let y = host_pool::max_pool2d(x.storage(), &shape);
-        return from_host(y, [batch, channels, output[0], output[1]]);
+        return from_host(y, [batch, channels, shape.output[0], shape.output[1]]);
     }
     module::max_pool2d(x, pool_options(kernel, stride))
 }
