@@ -7,7 +7,7 @@ use crate::encoders::Readout;
 pub use crate::encoders::WeightsKind;
 use crate::geometry::directions::DirectionFamily;
 
-/// How r_η is estimated from the same forward passes (spec §1).
+/// How r_η is estimated from the same forward passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimator {
@@ -16,15 +16,15 @@ pub enum Estimator {
     #[default]
     ControlVariate,
     /// Ratio of means with exact JVPs on the first directions of the set as denominator: the
-    /// estimator of Szymkowiak, Pałubicki and Adamczewski (2026).
+    /// estimator of Szymkowiak, Pałubicki and Adamczewski (2026, arXiv 2609.39115).
     Paper,
 }
 
-/// How tr(JᵀJ) is obtained for the control-variate estimator (spec §1).
+/// How tr(JᵀJ) is obtained for the control-variate estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMethod {
-    /// Hutch++ on JJᵀ: exact on a `sketch`-dimensional leading subspace, `probes` random probes in
+    /// Hutch++ (Meyer, Musco, Musco and Woodruff 2021) on JJᵀ: exact on a `sketch`-dimensional leading subspace, `probes` random probes in
     /// its complement.
     HutchPlusPlus {
         /// Dimension of the leading subspace.
@@ -36,7 +36,7 @@ pub enum TraceMethod {
     Exact,
 }
 
-/// Default Hutch++ sizes: 96 products measured 0.8–0.9 % (spec §1).
+/// Default Hutch++ sizes: 96 products with Jᵀ had an error of 0.8–0.9 % on EfficientNet-Lite0 (ours).
 pub const DEFAULT_TRACE: TraceMethod = TraceMethod::HutchPlusPlus {
     sketch: 32,
     probes: 32,

@@ -24,7 +24,8 @@ use crate::images::gaussian::{Border, smooth};
 use crate::images::{Disc, Manipulation, Mask, bundled};
 use crate::{Error, ErrorKind, Result};
 
-/// Distribution of the directions u (spec §1). Only [`DirectionFamily::Isotropic`] is the paper's;
+/// Distribution of the directions u. Only [`DirectionFamily::Isotropic`] is that of Szymkowiak,
+/// Pałubicki and Adamczewski (2026, arXiv 2609.39115);
 /// the others are ours, always labelled, never mixed into the default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -410,9 +411,9 @@ impl DirectionSet {
     }
 }
 
-/// Extra dimensions of the subspace in which singular vectors are sought (spec §2).
+/// Extra dimensions of the subspace in which singular vectors are sought (ours).
 const OVERSAMPLING: usize = 5;
-/// Power steps that sharpen it (spec §2).
+/// Power steps that sharpen it (ours).
 const POWER_STEPS: usize = 2;
 /// A singular value below this fraction of the largest is taken as zero: f32 products carry no more.
 const SINGULAR_FLOOR: f64 = 1e-5;

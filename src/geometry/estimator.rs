@@ -1,5 +1,6 @@
 //! The statistics of r_η: from displacements and ‖Ju‖² of a few directions to a ratio with a
-//! standard error (spec §1).
+//! standard error. [`first_directions`] is the estimator of Szymkowiak, Pałubicki and Adamczewski
+//! (2026, arXiv 2609.39115); the others are ours.
 //!
 //! `y` holds D/η² and `q` holds ‖Ju‖² of the same directions in the same order, one value for an
 //! antithetic pair: its two squared displacements are averaged, its two ‖Ju‖² are equal.

@@ -1,4 +1,4 @@
-//! The response profile r_η (Szymkowiak, Pałubicki and Adamczewski 2026; spec §1):
+//! The response profile r_η (Szymkowiak, Pałubicki and Adamczewski 2026, arXiv 2609.39115):
 //!
 //! r_η(x) = E_u ‖Φ(x+ηu) − Φ(x)‖² / (η² E_u ‖Ju‖²)
 //!
@@ -72,7 +72,7 @@ pub struct Profile {
     /// ν²: energy by which Φ moves when only rounding changes; NaN while not measured.
     ///
     /// The larger of two means over [`ROUNDING_PROBES`]: ‖Φ(x′) − Φ(x)‖² for x′ that differ from x
-    /// by ±1 unit in the last place (spec §1), and ‖Φ(x+εu) − Φ(x) − εJu‖² for steps εu of some tens
+    /// by ±1 unit in the last place, and ‖Φ(x+εu) − Φ(x) − εJu‖² for steps εu of some tens
     /// of such units. The second is needed because one unit leaves many roundings as they were: on
     /// small networks the first alone was up to nine times too small.
     #[serde(deserialize_with = "nan_from_null")]

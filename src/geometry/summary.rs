@@ -1,4 +1,5 @@
-//! What one says of a profile in a line: plateau, onset, peak, crossing, shape word (spec §1).
+//! What one says of a profile in a line: plateau, onset, peak, crossing, shape word. The
+//! rules are ours.
 //!
 //! Everything is read off the reliable scales alone. Between scales r is taken as linear in log η.
 

@@ -1,4 +1,4 @@
-//! Trace of JJᵀ, which is that of JᵀJ, from products with J and Jᵀ (spec §1).
+//! Trace of JJᵀ, which is that of JᵀJ, from products with J and Jᵀ.
 //!
 //! Hutch++ (Meyer, Musco, Musco and Woodruff 2021): with an orthonormal basis Q of the leading
 //! subspace, tr JJᵀ = Σ‖Jᵀqᵢ‖² + E‖Jᵀ(I − QQᵀ)z‖² for z of independent random signs. The first part
