@@ -1,5 +1,5 @@
-//! Words of the command line for the values of a recipe, in both directions: for every value,
-//! `parse_x(&write_x(value)) == Ok(value)`.
+//! Words of the command line for the values of a recipe, in both directions: for every value
+//! that can be computed, `parse_x(&write_x(value)) == Ok(value)`.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
