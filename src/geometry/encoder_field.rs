@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::field::{Field, Perturbation};
+use super::field::{Field, Perturbation, require_finite};
 use crate::device::read;
 use crate::encoders::Readout;
 use crate::encoders::linear::Linearised;
@@ -65,10 +65,8 @@ impl EncoderField {
                 "Prepare it with this encoder's own recipe",
             ));
         }
-        require_finite(
-            "the photograph",
-            photo.pixels.iter().map(|&value| f64::from(value)),
-        )?;
+        let pixels: Vec<f64> = photo.pixels.iter().map(|&value| f64::from(value)).collect();
+        require_finite(&pixels, "the photograph")?;
         Ok(Self {
             readout,
             pixels: photo.pixels.clone(),
@@ -82,6 +80,14 @@ impl EncoderField {
             },
             encoder,
         })
+    }
+
+    /// The same with `batch` inputs in one pass, at least 1, instead of the number that suits the device.
+    ///
+    /// The order of summation inside the network may depend on it, so that features differ by rounding.
+    pub fn with_batch(mut self, batch: usize) -> Self {
+        self.batch = batch.max(1);
+        self
     }
 
     /// The encoder.
@@ -206,7 +212,7 @@ impl Field for EncoderField {
             }
             Ok(values)
         })?;
-        require_finite(&self.feature_name(), values.iter().copied())?;
+        require_finite(&values, &self.feature_name())?;
         Ok(values)
     }
 
@@ -229,7 +235,7 @@ impl Field for EncoderField {
             let inputs = field.inputs(2, |i, p| if i == 0 { unmoved(p) } else { moved[p] });
             Ok(field.evaluate(inputs)?.split_off(field.output_len()))
         })?;
-        require_finite(&self.feature_name(), values.iter().copied())?;
+        require_finite(&values, &self.feature_name())?;
         Ok(values)
     }
 
@@ -242,10 +248,7 @@ impl Field for EncoderField {
             }
             Ok(values)
         })?;
-        require_finite(
-            &format!("a derivative of {}", self.feature_name()),
-            values.iter().copied(),
-        )?;
+        require_finite(&values, &format!("a derivative of {}", self.feature_name()))?;
         Ok(values)
     }
 
@@ -260,10 +263,7 @@ impl Field for EncoderField {
             }
             Ok(values)
         })?;
-        require_finite(
-            &format!("a derivative of {}", self.feature_name()),
-            values.iter().copied(),
-        )?;
+        require_finite(&values, &format!("a derivative of {}", self.feature_name()))?;
         Ok(values)
     }
 
@@ -278,7 +278,7 @@ impl Field for EncoderField {
             let cotangent = field.tensor(one_hot, logits.primal().dims(), 1);
             read(derivative_of(&logits).vjp(cotangent))
         })?;
-        require_finite("the gradient of the largest logit", values.iter().copied())?;
+        require_finite(&values, "the gradient of the largest logit")?;
         Ok(values)
     }
 }
@@ -287,16 +287,4 @@ fn derivative_of(value: &Value) -> Linearised {
     value
         .linearised()
         .expect("a value computed from a traced input is traced")
-}
-
-fn require_finite(what: &str, mut values: impl Iterator<Item = f64>) -> Result<()> {
-    match values.position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(at) => Err(Error::new(
-            ErrorKind::Numeric,
-            format!("cannot use {what}"),
-            format!("its value {at} is not a finite number"),
-            "Use smaller perturbations, another photograph or another readout",
-        )),
-    }
 }

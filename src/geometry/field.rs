@@ -56,13 +56,13 @@ pub trait Field {
 
 /// Refuses values that are not finite; `what` names them.
 pub(super) fn require_finite(values: &[f64], what: &str) -> Result<()> {
-    if values.iter().all(|value| value.is_finite()) {
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else {
         return Ok(());
-    }
+    };
     Err(Error::new(
         ErrorKind::Numeric,
-        "cannot go on with the response profile",
-        format!("{what} is not finite"),
-        "Try another device or smaller η; if that does not help, the weights are damaged",
+        format!("cannot use {what}"),
+        format!("its value {at} is not a finite number"),
+        "Use smaller perturbations, another photograph, another readout or another device",
     ))
 }

@@ -25,8 +25,10 @@ const TRACE_AFTER: usize = 2;
 
 /// Computes a response profile in steps of about one batch, sharpest estimate first for all scales.
 ///
-/// The result depends on the recipe and the field alone, not on the field's batch size. To cancel,
-/// stop stepping. Directions are made anew when they are needed, so that memory does not grow with
+/// Which directions, scales and products are used depends on the recipe alone. So does the result, up
+/// to what the field itself makes of its batch size: an encoder in f32 may sum in another order in
+/// other batches, which moves features within the rounding energy; with one batch size the result is
+/// the same to the last bit. To cancel, stop stepping. Directions are made anew when they are needed, so that memory does not grow with
 /// their number.
 pub struct Profiler {
     recipe: ProfileRecipe,
