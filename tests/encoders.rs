@@ -14,9 +14,9 @@ use etascope::encoders::registry::{self, LoadedEncoder};
 use etascope::encoders::value::Value;
 use etascope::encoders::{Encoder, Readout};
 use etascope::geometry::encoder_field::EncoderField;
-use etascope::geometry::{Field, Perturbation};
+use etascope::geometry::{Basis, Field, Perturbation, Profile, Profiler};
 use etascope::images::{Prepared, bundled};
-use etascope::recipe::WeightsKind;
+use etascope::recipe::{DEFAULT_TRACE, Estimator, ProfileRecipe, TraceMethod, WeightsKind};
 use tiny::{BOTH, Fixture, Tiny, dot, norm, relative, values};
 
 /// f32 against values computed in f64: some fifty layers of rounding at 6e-8 each, which add up like a
@@ -311,7 +311,8 @@ fn directions(len: usize, count: usize) -> Vec<Arc<[f32]>> {
             let raw: Vec<f64> = (0..len)
                 .map(|p| ((p * (i + 3)) as f64 * 0.618).sin() - 0.2)
                 .collect();
-            raw.iter().map(|v| (v / norm(&raw)) as f32).collect()
+            let norm = norm(&raw);
+            raw.iter().map(|v| (v / norm) as f32).collect()
         })
         .collect()
 }
@@ -419,6 +420,150 @@ fn rounding_alone_moves_the_feature_a_little_but_does_move_it() {
             "a seed is a probe"
         );
         assert_ne!(probe, field.rounding_probe(2).expect("finite"));
+    }
+}
+
+/// The profile of a tiny network along given directions, by the ratio of means.
+fn ratio_of_means(mut field: EncoderField, etas_l2: &[f64], us: &[Arc<[f32]>]) -> Profile {
+    let side = field.encoder().spec().side_px;
+    let recipe = ProfileRecipe {
+        etas_l2: etas_l2.to_vec(),
+        estimator: Estimator::Paper,
+        pairs_max: us.len(),
+        jvps: us.len(),
+        target_error: 0.0,
+        ..ProfileRecipe::interactive("tiny", WeightsKind::Trained, side)
+    };
+    let profiler = Profiler::new(recipe, (3, side, side)).expect("it can be met");
+    let mut profiler = profiler
+        .with_directions(us.to_vec())
+        .expect("unit vectors of the input's length");
+    while !profiler.step(&mut field).expect("finite") {}
+    profiler.snapshot()
+}
+
+#[test]
+fn a_profile_in_raw_pixels_agrees_with_the_originals() {
+    for tiny in BOTH {
+        let fixture = tiny.profile_fixture();
+        let side_px = tiny.side_px();
+        let pixels = fixture.get("photo").iter().map(|&k| k as f32 / 255.0);
+        let photo = Prepared {
+            side_px,
+            pixels: pixels.collect(),
+            steps: String::new(),
+        };
+        let us: Vec<Arc<[f32]>> = fixture
+            .get("directions")
+            .chunks_exact(3 * side_px * side_px)
+            .map(|row| (row, norm(row)))
+            .map(|(row, norm)| row.iter().map(|k| (k / norm) as f32).collect())
+            .collect();
+        let etas = fixture.get("eta");
+        for (at, bound) in [(cpu_f32(), 1e-3), (cpu_f64(), 1e-9)] {
+            let field = EncoderField::new(loaded(tiny, at.clone()), Readout::Pooled, &photo);
+            let profile = ratio_of_means(field.expect("it fits"), etas, &us);
+            let jvp_sq = fixture.get("jvp_sq.pooled");
+            let expected = jvp_sq.iter().sum::<f64>() / jvp_sq.len() as f64;
+            let error = (profile.mean_jvp_sq / expected - 1.0).abs();
+            assert!(error <= bound, "{tiny:?} {:?}: ‖Ju‖² {error:e}", at.dtype);
+            for (i, scale) in profile.scales.iter().enumerate() {
+                assert_eq!(scale.directions, 2 * us.len());
+                let expected = fixture.get("r.pooled")[i];
+                let error = (scale.r / expected - 1.0).abs();
+                let eta = scale.eta_l2;
+                assert!(
+                    error <= bound,
+                    "{tiny:?} {:?} η {eta}: r {} not {expected}",
+                    at.dtype,
+                    scale.r
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_default_estimator_agrees_with_the_exact_trace() {
+    // A pooled feature of 64 values, of which the default sketch spans half.
+    let tiny = Tiny::EfficientNetLite;
+    let encoder = loaded(tiny, cpu_f32());
+    let photo = picture(tiny.side_px());
+    let profile = |trace| {
+        let recipe = ProfileRecipe {
+            etas_l2: vec![0.1, 1.0, 10.0],
+            pairs_max: 16,
+            target_error: 0.0,
+            trace,
+            ..ProfileRecipe::interactive("tiny", WeightsKind::Trained, tiny.side_px())
+        };
+        let field = EncoderField::new(encoder.clone(), Readout::Pooled, &photo);
+        let mut field = field.expect("it fits");
+        let shape = (3, tiny.side_px(), tiny.side_px());
+        let mut profiler = Profiler::new(recipe, shape).expect("it can be met");
+        while !profiler.step(&mut field).expect("finite") {}
+        profiler.snapshot()
+    };
+    let (sampled, exact) = (profile(DEFAULT_TRACE), profile(TraceMethod::Exact));
+    assert_eq!(exact.mean_jvp_sq_se, 0.0);
+    assert!(sampled.mean_jvp_sq_se > 0.0);
+    let error = (sampled.mean_jvp_sq - exact.mean_jvp_sq) / sampled.mean_jvp_sq_se;
+    assert!(error.abs() < 4.0, "{error} standard errors");
+    for (a, b) in sampled.scales.iter().zip(&exact.scales) {
+        assert_eq!((a.basis, b.basis), (Basis::Trace, Basis::Trace));
+        // The same directions: only the trace differs, whose error `a` states.
+        assert!((a.r - b.r).abs() < 4.0 * a.r_se, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn the_batch_size_moves_a_profile_by_no_more_than_rounding() {
+    let cpu = ComputeDevice::cpu();
+    let full = registry::load("squeezenet1_1", WeightsKind::Trained, 0, &cpu).expect("it loads");
+    for (encoder, pairs) in [
+        (loaded(Tiny::EfficientNetLite, cpu_f32()), 8),
+        (loaded(Tiny::SqueezeNet, cpu_f32()), 8),
+        (Arc::new(full), 2),
+    ] {
+        let spec = encoder.encoder.spec();
+        let (name, side) = (spec.name, spec.side_px);
+        let photo = picture(side);
+        let field = |batch| {
+            EncoderField::new(encoder.clone(), Readout::Pooled, &photo)
+                .expect("it fits")
+                .with_batch(batch)
+        };
+        let us = directions(3 * side * side, pairs);
+        let profile = |batch| ratio_of_means(field(batch), &[0.1, 1.0, 10.0], &us);
+        // Eight of one direction, so that a batch of 8 is full.
+        let steps: Vec<Perturbation> = (1..=8)
+            .map(|i| Perturbation {
+                direction: us[0].clone(),
+                eta_l2: f64::from(i),
+            })
+            .collect();
+        let features = |batch| field(batch).features(&steps).expect("finite");
+        let (reference, at_one) = (profile(1), features(1));
+        for batch in [1, 3, 8] {
+            assert_eq!(field(batch).batch(), batch);
+            let (other, moved) = (profile(batch), features(batch));
+            let energy = moved.iter().zip(&at_one).map(|(a, b)| (a - b).powi(2));
+            let energy = energy.sum::<f64>() / steps.len() as f64;
+            let floor = reference.rounding_sq;
+            println!("{name} batch {batch}: |ΔΦ|² {energy:.1e}, ν² {floor:.1e}");
+            assert!(energy <= floor, "{name} {batch}: {energy:e} over {floor:e}");
+            for (a, b) in other.scales.iter().zip(&reference.scales) {
+                // (√D ± ν)²/D − 1, and what rounding does to ‖Ju‖².
+                let bound = 2.0 * (floor / b.displacement_sq).sqrt() + F32_DERIVATIVE_BOUND;
+                assert!(
+                    (a.r / b.r - 1.0).abs() <= bound,
+                    "{name} {batch}: {a:?} {b:?}"
+                );
+                assert!(b.reliable && a.directions == b.directions);
+            }
+            assert_eq!(profile(batch), other, "one batch size, one profile");
+            assert!(batch != 1 || other == reference);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 """Reference values for the encoders, computed by PyTorch and timm.
 
     python gen_golden.py tiny                     networks of a few thousand parameters, stage by stage
+    python gen_golden.py profile                  response profiles of the same networks in raw pixels
     python gen_golden.py photos WHEEL SDIST       the full networks on the demo photographs
 
 `tiny` writes for each network NAME
@@ -16,6 +17,15 @@
     eta, disp.pooled, r.pooled   f64: L2 steps, ‖Φ(x+ηu)−Φ(x)‖ and its ratio to η‖Ju‖, along `direction`
 and a manifest. Everything is computed in f64 from the f32 weights and then rounded, so that a correct
 f32 implementation agrees to about 1e-5, not bit for bit.
+
+`profile` reads NAME.weights.safetensors and writes NAME.profile.safetensors, all in raw [0, 1] RGB
+pixels, the normalisation (mean 0.4 0.5 0.6, std 0.2 0.25 0.3, BGR for SqueezeNet) being part of the map:
+    photo                    3×H×W u8: pixels are photo/255 in f32
+    directions               n×3×H×W i8: each unit vector is its row over the row's L2 norm, then in f32
+    eta                      f64: L2 steps
+    jvp_sq.pooled            f64, n: ‖Ju‖², exact forward-mode differentiation
+    disp_sq.pooled           f64, n×steps: mean of ‖Φ(x±ηu)−Φ(x)‖² over both signs
+    r.pooled                 f64, steps: mean of disp_sq over η² · mean of jvp_sq
 
 `photos` writes photos.json: logits and five best classes of the original f32 weights on the
 photographs in assets/photos, prepared by Pillow with each checkpoint's own recipe; and, for each, how far
@@ -36,7 +46,7 @@ from functools import partial
 import numpy as np
 import timm
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.func import jvp, vjp
 
@@ -233,6 +243,48 @@ def write_tiny(name, out):
     return {**metadata, "weights": {key: list(value.shape) for key, value in state.items()}, "fixture": shapes}
 
 
+# Normalisation of the tiny networks in the tests that read them: numbers in f32, arithmetic in f64.
+MEAN, STD = (torch.tensor(values).double()[:, None, None] for values in ([0.4, 0.5, 0.6], [0.2, 0.25, 0.3]))
+PROFILE_ETAS = np.logspace(-2, 1.5, 8)
+PROFILE_DIRECTIONS = 6
+
+
+def write_profile(name, out):
+    constructor, side, _ = TINY[name]
+    model = constructor()
+    missing, unexpected = model.load_state_dict(load_file(out / f"{name}.weights.safetensors"), strict=False)
+    assert not unexpected and all(key.endswith("num_batches_tracked") for key in missing)
+    model = model.double().eval()
+    is_bgr = name == "tiny_squeezenet"
+
+    def feature(pixels):
+        pixels = pixels.flip(1) if is_bgr else pixels
+        return pooled_and_logits(model, (pixels - MEAN) / STD)[0]
+
+    photo = ((0.5 + 0.15 * photo_like(side, SEED + 5)[0]).clamp(0, 1) * 255).round().to(torch.uint8)
+    noise = torch.randn((PROFILE_DIRECTIONS, 3, side, side), generator=torch.Generator().manual_seed(SEED + 6))
+    directions = (40 * noise).round().clamp(-127, 127).to(torch.int8)
+    u = directions.double()
+    u = (u / u.square().sum((1, 2, 3), keepdim=True).sqrt()).float()
+    x = (photo.float() / 255).double()[None]
+    base = feature(x).detach()
+    jvp_sq = torch.stack([jvp(feature, (x,), (v.double()[None],))[1].detach().square().sum() for v in u])
+    with torch.no_grad():
+        moved = lambda v, eta: (feature(x + eta * v.double()[None]) - base).square().sum()
+        disp_sq = torch.stack([torch.stack([(moved(v, eta) + moved(v, -eta)) / 2 for eta in PROFILE_ETAS]) for v in u])
+    eta = torch.from_numpy(PROFILE_ETAS)
+    tensors = {
+        "photo": photo,
+        "directions": directions,
+        "eta": eta,
+        "jvp_sq.pooled": jvp_sq,
+        "disp_sq.pooled": disp_sq,
+        "r.pooled": disp_sq.mean(0) / (eta**2 * jvp_sq.mean()),
+    }
+    metadata = {"model": name, "torch": torch.__version__, "timm": timm.__version__, "seed": str(SEED), "side_px": str(side)}
+    save_file({key: value.contiguous() for key, value in tensors.items()}, out / f"{name}.profile.safetensors", metadata)
+
+
 def prepared(path, resize_px, squash, crop_px):
     """A photograph in sRGB as the checkpoint expects it, [0, 1], 1×3×H×W."""
     from PIL import Image, ImageCms
@@ -313,7 +365,7 @@ def write_photos(wheel, sdist, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["tiny", "photos"])
+    parser.add_argument("what", choices=["tiny", "profile", "photos"])
     parser.add_argument("packages", nargs="*", type=pathlib.Path, metavar="WHEEL SDIST")
     parser.add_argument("--out", type=pathlib.Path, default=HERE)
     arguments = parser.parse_args()
@@ -321,6 +373,9 @@ def main():
     if arguments.what == "tiny":
         manifest = {name: write_tiny(name, arguments.out) for name in TINY}
         (arguments.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    elif arguments.what == "profile":
+        for name in TINY:
+            write_profile(name, arguments.out)
     else:
         write_photos(*arguments.packages, arguments.out)
 

@@ -47,6 +47,11 @@ impl Tiny {
         Fixture::read(&format!("{}.fixture.safetensors", self.name()))
     }
 
+    /// Response profile in raw pixels.
+    pub fn profile_fixture(self) -> Fixture {
+        Fixture::read(&format!("{}.profile.safetensors", self.name()))
+    }
+
     pub fn parameters(self) -> Vec<Parameter> {
         match self {
             Self::EfficientNetLite => efficientnet_lite().parameters(),
@@ -177,6 +182,12 @@ impl Fixture {
             let values = match view.dtype() {
                 Dtype::F64 => view.data().chunks_exact(8).map(f64_from).collect(),
                 Dtype::F32 => view.data().chunks_exact(4).map(f32_from).collect(),
+                Dtype::U8 => view.data().iter().map(|&byte| f64::from(byte)).collect(),
+                Dtype::I8 => view
+                    .data()
+                    .iter()
+                    .map(|&byte| f64::from(byte as i8))
+                    .collect(),
                 other => panic!("{name} is {other:?}"),
             };
             (name, (view.shape().to_vec(), values))
