@@ -98,7 +98,7 @@ impl EncoderField {
     /// `batch` inputs one after another; `value(i, p)` is value p of input i, rounded once to the
     /// encoder's precision.
     fn inputs(&self, batch: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Tensor<4> {
-        let shape = self.shape_of(self.input_shape, batch);
+        let shape = Self::shape_of(self.input_shape, batch);
         if self.encoder.placement.dtype == FloatDType::F64 {
             self.upload(TensorData::new(self.rows(batch, value), shape))
         } else {
@@ -125,10 +125,10 @@ impl EncoderField {
 
     /// A batch of `values` with the shape of one item, in the encoder's precision.
     fn tensor(&self, values: Vec<f64>, item: [usize; 4], batch: usize) -> Tensor<4> {
-        self.upload(TensorData::new(values, self.shape_of(item, batch)))
+        self.upload(TensorData::new(values, Self::shape_of(item, batch)))
     }
 
-    fn shape_of(&self, item: [usize; 4], batch: usize) -> [usize; 4] {
+    fn shape_of(item: [usize; 4], batch: usize) -> [usize; 4] {
         [batch, item[1], item[2], item[3]]
     }
 
