@@ -207,7 +207,7 @@ fn displacement_over_prediction_agrees_with_the_original_along_a_direction() {
         let jvp = norm(fixture.get("f64.jvp.pooled"));
         let mut compared = 0;
         for (i, &eta) in fixture.get("eta").iter().enumerate() {
-            // Below this the difference of two f32 features is rounding (spec: 2e-5 for 1 %).
+            // Below this the difference of two f32 features is rounding.
             if fixture.get("disp.pooled")[i] < 1e-4 * norm(&base) {
                 continue;
             }
