@@ -17,7 +17,7 @@ use crate::recipe::ProfileRecipe;
 /// which comes when the hand rests.
 const PAIRS: [usize; 2] = [2, MEASURE_PAIRS];
 
-/// Measures the recipes of one request one after the other, twice.
+/// Measures the recipes of one request one after the other, twice where directions are drawn.
 pub(super) struct MeasureJob {
     generation: Generation,
     recipes: Vec<ProfileRecipe>,
@@ -68,6 +68,11 @@ impl Job for MeasureJob {
         let Some(recipe) = self.recipes.get(index) else {
             return Ok(Step::Done);
         };
+        if self.measured >= count && !recipe.family.is_random() {
+            // A fixed set of directions is measured whole at once; more pairs there are none.
+            self.measured += 1;
+            return Ok(Step::More);
+        }
         let Some(study) = bench.known_study(&photo, recipe) else {
             let approach = self
                 .approach
