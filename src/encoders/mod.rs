@@ -1,5 +1,6 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
+pub mod architecture;
 pub mod efficientnet_lite;
 pub mod host_conv;
 pub mod host_pool;

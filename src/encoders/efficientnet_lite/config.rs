@@ -1,5 +1,7 @@
 //! Sizes of the family, and the tensors that follow from them.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::StageSpec;
 use super::super::layers::{BatchNorm, ConvConfig, Padding};
 use super::super::weights::{Init, Parameter};
@@ -8,7 +10,7 @@ use super::super::weights::{Init, Parameter};
 const NORM_EPSILON: f64 = 1e-3;
 
 /// A stage: blocks of one width, the first of which may halve the side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageConfig {
     /// Number of blocks.
     pub blocks: usize,
@@ -24,7 +26,7 @@ pub struct StageConfig {
 }
 
 /// A network of the family.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EfficientNetLiteConfig {
     /// Output channels of the stem.
     pub stem: usize,

@@ -1,11 +1,13 @@
 //! Sizes of the network, and the tensors that follow from them.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::StageSpec;
 use super::super::layers::{ConvConfig, Padding};
 use super::super::weights::{Init, Parameter};
 
 /// Channels of a fire module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FireConfig {
     /// Outputs of the squeezing 1×1 convolution.
     pub squeeze: usize,
@@ -15,7 +17,7 @@ pub struct FireConfig {
 
 /// A network with version 1.1's layout: pooling after the stem and after every second of the first
 /// four fire modules.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqueezeNetConfig {
     /// Output channels of the first convolution.
     pub stem: usize,

@@ -1,0 +1,82 @@
+//! Every architecture with its sizes: what a network is before it has weights.
+
+use serde::{Deserialize, Serialize};
+
+use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
+use super::layers::Placement;
+use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
+use super::weights::{Parameter, Weights};
+use super::{Encoder, EncoderSpec, StageSpec};
+use crate::Result;
+
+/// A network of one of the families that the program computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "snake_case")]
+pub enum Architecture {
+    /// EfficientNet-Lite.
+    EfficientNetLite(EfficientNetLiteConfig),
+    /// SqueezeNet.
+    SqueezeNet(SqueezeNetConfig),
+}
+
+impl Architecture {
+    /// Every tensor of the network, with the initialisation of the original library.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        match self {
+            Self::EfficientNetLite(config) => config.parameters(),
+            Self::SqueezeNet(config) => config.parameters(),
+        }
+    }
+
+    /// Number of trained values: the running statistics of BatchNorm are not counted.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters()
+            .iter()
+            .filter(|parameter| parameter.trained)
+            .map(Parameter::len)
+            .sum()
+    }
+
+    /// The stages for a square input of `side_px`, in the order of execution.
+    pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
+        match self {
+            Self::EfficientNetLite(config) => config.stage_specs(side_px),
+            Self::SqueezeNet(config) => config.stage_specs(side_px),
+        }
+    }
+
+    /// Length of the pooled feature.
+    pub fn pooled_len(&self) -> usize {
+        match self {
+            Self::EfficientNetLite(config) => config.head,
+            Self::SqueezeNet(config) => config.pooled_len(),
+        }
+    }
+
+    /// Number of classes.
+    pub fn logits_len(&self) -> usize {
+        match self {
+            Self::EfficientNetLite(config) => config.classes,
+            Self::SqueezeNet(config) => config.classes,
+        }
+    }
+
+    /// The network with these weights, each of [`Self::parameters`] taken once.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::Weights`] where a value is not finite.
+    pub fn load(
+        &self,
+        spec: EncoderSpec,
+        weights: &mut Weights<'_>,
+        at: &Placement,
+    ) -> Result<Box<dyn Encoder>> {
+        Ok(match self {
+            Self::EfficientNetLite(config) => {
+                Box::new(EfficientNetLite::load(config, spec, weights, at)?)
+            }
+            Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
+        })
+    }
+}
