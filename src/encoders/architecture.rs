@@ -20,6 +20,18 @@ pub enum Architecture {
 }
 
 impl Architecture {
+    /// Names of the published networks, see [`Self::published`].
+    pub const PUBLISHED: [&str; 2] = ["efficientnet_lite0", "squeezenet1_1"];
+
+    /// The published network of this name: torchvision's and timm's names. `None` where there is none.
+    pub fn published(name: &str) -> Option<Self> {
+        Some(match name {
+            "efficientnet_lite0" => Self::EfficientNetLite(EfficientNetLiteConfig::lite0()),
+            "squeezenet1_1" => Self::SqueezeNet(SqueezeNetConfig::v1_1()),
+            _ => return None,
+        })
+    }
+
     /// Every tensor of the network, with the initialisation of the original library.
     pub fn parameters(&self) -> Vec<Parameter> {
         match self {

@@ -13,6 +13,7 @@ pub mod weights;
 pub mod windows;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use burn::tensor::{Tensor, TensorCreationOptions, TensorData};
 use serde::{Deserialize, Serialize};
@@ -68,13 +69,13 @@ pub struct StageSpec {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EncoderSpec {
     /// Registry name, for example `efficientnet_lite0`.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// Name for people, for example `EfficientNet-Lite0`.
-    pub title: &'static str,
+    pub title: Arc<str>,
     /// Paper and original code.
-    pub source: &'static str,
+    pub source: Arc<str>,
     /// Licence of the weights.
-    pub licence: &'static str,
+    pub licence: Arc<str>,
     /// Input side in pixels.
     pub side_px: usize,
     /// Length of the pooled feature.

@@ -42,8 +42,9 @@ impl DeviceEngine {
 
     /// An encoder that is loaded now or by this call; it becomes the most recently used one.
     fn encoder(&mut self, name: &str, weights: WeightsKind) -> Result<&mut Checked> {
-        let is_it =
-            |known: &Checked| known.encoder.spec().name == name && known.encoder.weights == weights;
+        let is_it = |known: &Checked| {
+            *known.encoder.spec().name == *name && known.encoder.weights == weights
+        };
         let checked = match self.encoders.iter().position(is_it) {
             Some(position) => self.encoders.remove(position),
             None => {
