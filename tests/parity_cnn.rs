@@ -7,6 +7,7 @@ mod tiny;
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
+use etascope::device::{self, DeviceChoice};
 use etascope::encoders::alexnet::AlexNetConfig;
 use etascope::encoders::architecture::Architecture;
 use etascope::encoders::efficientnet_lite::{Conventions, EfficientNetLiteConfig, StageConfig};
@@ -21,11 +22,11 @@ use etascope::encoders::{Encoder, EncoderSpec, Readout};
 use etascope::images::{Preprocessing, sha256_hex};
 use tiny::{Fixture, dot, norm, read_golden, relative, values};
 
-/// f32 against values computed in f64: at most some twenty layers of rounding at 6e-8 each.
-const F32_BOUND: f64 = 1e-5;
+/// f32 against values computed in f64: at most some twenty layers of rounding at 6e-8 each; measured 8e-7.
+const F32_BOUND: f64 = 5e-6;
 
-/// A derivative multiplies the rounding of its factors as well.
-const F32_DERIVATIVE_BOUND: f64 = 5e-5;
+/// A derivative multiplies the rounding of its factors as well; measured 1e-6.
+const F32_DERIVATIVE_BOUND: f64 = 1e-5;
 
 /// f64 against f64 in another order of summation.
 const F64_BOUND: f64 = 1e-12;
@@ -300,6 +301,37 @@ fn products_of_a_batch_are_adjoint_at_every_stage() {
                     case.name
                 );
             }
+        }
+    }
+}
+
+/// On the software adapter that stands for a graphics adapter, whose order of summation is another.
+#[test]
+fn an_adapter_computes_the_originals_features_and_products() {
+    let adapters = device::list();
+    let adapter = adapters.iter().find(|adapter| adapter.software);
+    let adapter = adapter.expect("a software adapter: install mesa-vulkan-drivers");
+    let choice = DeviceChoice::Adapter(adapter.name.clone());
+    let at = Placement::f32(&device::open(&choice).expect("it opens").device);
+    for case in cases() {
+        let fixture = case.fixture();
+        let x = Value::traced(fixture.tensor("input", &at));
+        let y = case.load(&at).forward_normalised(x, &Readout::Pooled);
+        let y = y.expect("it exists");
+        let derivative = y.linearised().expect("the value is traced");
+        let [u, v] = ["direction", "cotangent.pooled"].map(|name| fixture.tensor(name, &at));
+        for (name, found) in [
+            ("f64.pooled", y.into_primal()),
+            ("f64.jvp.pooled", derivative.jvp(u)),
+            ("f64.vjp.pooled", derivative.vjp(v)),
+        ] {
+            let error = relative(&values(found), fixture.get(name));
+            println!("{} {name} on the adapter: {error:.1e}", case.name);
+            assert!(
+                error <= F32_DERIVATIVE_BOUND,
+                "{} {name}: {error:e}",
+                case.name
+            );
         }
     }
 }
