@@ -114,7 +114,7 @@ impl ChainPlan {
         let mut layer = |layer: &ChainLayer| -> Result<(Operation, bool)> {
             let operation = match &layer.operation {
                 ChainOperation::Conv(conv) => {
-                    Operation::Conv(conv.load(weights, at)?.then(Activation::Relu))
+                    Operation::Conv(Box::new(conv.load(weights, at)?.then(Activation::Relu)))
                 }
                 ChainOperation::Pool(pool) => Operation::Pool(*pool),
             };
@@ -145,7 +145,7 @@ pub struct Chain {
 
 #[derive(Debug)]
 enum Operation {
-    Conv(Conv2d),
+    Conv(Box<Conv2d>),
     Pool(PoolConfig),
 }
 

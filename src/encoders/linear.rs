@@ -44,13 +44,9 @@ pub enum LinearOp {
     Matrix(Tensor<2>),
     /// Reversal of the order of the channels.
     ReverseChannels,
-    /// One matrix along the rows and one along the columns of every plane, each (outputs, inputs).
-    Separable {
-        /// The matrix that combines rows.
-        rows: Tensor<2>,
-        /// The matrix that combines columns.
-        cols: Tensor<2>,
-    },
+    /// A matrix that combines the rows of every plane and one that combines its columns, each
+    /// (outputs, inputs).
+    Separable(Box<[Tensor<2>; 2]>),
     /// All values of an input as one vector.
     Flatten {
         /// Channels, rows and columns of the input.
@@ -80,7 +76,7 @@ impl LinearOp {
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
-            Self::Separable { rows, cols } => separable(t, rows.clone(), cols.clone()),
+            Self::Separable(matrices) => separable(t, (**matrices).clone()),
             Self::Flatten { input } => {
                 let batch = t.dims()[0];
                 t.reshape([batch, input.iter().product(), 1, 1])
@@ -121,9 +117,7 @@ impl LinearOp {
             }
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
             Self::ReverseChannels => reverse_channels(v),
-            Self::Separable { rows, cols } => {
-                separable(v, rows.clone().transpose(), cols.clone().transpose())
-            }
+            Self::Separable(matrices) => separable(v, (**matrices).clone().map(Tensor::transpose)),
             Self::Flatten {
                 input: [channels, rows, cols],
             } => {
@@ -153,7 +147,7 @@ pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Every plane X becomes `rows · X · colsᵀ`; both matrices are (outputs, inputs).
-pub fn separable(x: Tensor<4>, rows: Tensor<2>, cols: Tensor<2>) -> Tensor<4> {
+pub fn separable(x: Tensor<4>, [rows, cols]: [Tensor<2>; 2]) -> Tensor<4> {
     let [batch, channels, height, width] = x.dims();
     let ([out_height, _], [out_width, _]) = (rows.dims(), cols.dims());
     let planes = batch * channels;

@@ -185,12 +185,14 @@ impl Value {
             return self;
         }
         let options = TensorCreationOptions::from((&self.primal.device(), self.primal.dtype()));
-        let [rows, cols] = input.map(|side| {
+        let matrices = input.map(|side| {
             let data = TensorData::new(window_means(side, grid), [grid, side]);
             Tensor::<2>::from_data(data, options.clone())
         });
-        let primal = separable(self.primal, rows.clone(), cols.clone());
-        Self::map(self.trace, primal, |_| LinearOp::Separable { rows, cols })
+        let primal = separable(self.primal, matrices.clone());
+        Self::map(self.trace, primal, |_| {
+            LinearOp::Separable(Box::new(matrices))
+        })
     }
 
     /// All values of each input as one vector: channel by channel, row by row.
