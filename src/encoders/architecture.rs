@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
+use super::alexnet::AlexNetConfig;
+use super::efficientnet_lite::{Conventions, EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
+use super::resnet::{ResNet, ResNetConfig};
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
+use super::vgg::VggConfig;
 use super::weights::{Parameter, Weights};
+use super::wide_resnet::{WideResNet, WideResNetConfig};
 use super::{Encoder, EncoderSpec, StageSpec};
 use crate::Result;
 
@@ -14,19 +18,89 @@ use crate::Result;
 #[serde(tag = "family", rename_all = "snake_case")]
 pub enum Architecture {
     /// EfficientNet-Lite.
+    #[serde(rename = "efficientnet_lite")]
     EfficientNetLite(EfficientNetLiteConfig),
     /// SqueezeNet.
+    #[serde(rename = "squeezenet")]
     SqueezeNet(SqueezeNetConfig),
+    /// ResNet.
+    #[serde(rename = "resnet")]
+    ResNet(ResNetConfig),
+    /// VGG.
+    Vgg(VggConfig),
+    /// Wide residual networks for CIFAR.
+    #[serde(rename = "wide_resnet")]
+    WideResNet(WideResNetConfig),
+    /// AlexNet.
+    #[serde(rename = "alexnet")]
+    AlexNet(AlexNetConfig),
 }
 
 impl Architecture {
     /// Names of the published networks, see [`Self::published`].
-    pub const PUBLISHED: [&str; 2] = ["efficientnet_lite0", "squeezenet1_1"];
+    pub const PUBLISHED: [&str; 25] = [
+        "tf_efficientnet_lite0",
+        "tf_efficientnet_lite1",
+        "tf_efficientnet_lite2",
+        "tf_efficientnet_lite3",
+        "tf_efficientnet_lite4",
+        "efficientnet_lite0",
+        "efficientnet_lite1",
+        "efficientnet_lite2",
+        "efficientnet_lite3",
+        "efficientnet_lite4",
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "resnet101",
+        "resnet152",
+        "wide_resnet50_2",
+        "wide_resnet101_2",
+        "resnet18_cifar",
+        "vgg16",
+        "vgg16_bn",
+        "vgg16_cifar",
+        "wrn28_10_cifar",
+        "alexnet",
+        "squeezenet1_0",
+        "squeezenet1_1",
+    ];
 
-    /// The published network of this name: torchvision's and timm's names. `None` where there is none.
+    /// The published network of this name: torchvision's and timm's names, with `_cifar` for networks of
+    /// ten classes whose stem suits 32 pixels. `None` where there is none.
     pub fn published(name: &str) -> Option<Self> {
+        let lite = |size: &str, conventions| {
+            let config = match size {
+                "0" => EfficientNetLiteConfig::lite0(),
+                "1" => EfficientNetLiteConfig::lite1(),
+                "2" => EfficientNetLiteConfig::lite2(),
+                "3" => EfficientNetLiteConfig::lite3(),
+                "4" => EfficientNetLiteConfig::lite4(),
+                _ => return None,
+            };
+            Some(Self::EfficientNetLite(config.with_conventions(conventions)))
+        };
+        if let Some(size) = name.strip_prefix("tf_efficientnet_lite") {
+            return lite(size, Conventions::TensorFlow);
+        }
+        if let Some(size) = name.strip_prefix("efficientnet_lite") {
+            return lite(size, Conventions::PyTorch);
+        }
         Some(match name {
-            "efficientnet_lite0" => Self::EfficientNetLite(EfficientNetLiteConfig::lite0()),
+            "resnet18" => Self::ResNet(ResNetConfig::resnet18()),
+            "resnet34" => Self::ResNet(ResNetConfig::resnet34()),
+            "resnet50" => Self::ResNet(ResNetConfig::resnet50()),
+            "resnet101" => Self::ResNet(ResNetConfig::resnet101()),
+            "resnet152" => Self::ResNet(ResNetConfig::resnet152()),
+            "wide_resnet50_2" => Self::ResNet(ResNetConfig::wide_resnet50_2()),
+            "wide_resnet101_2" => Self::ResNet(ResNetConfig::wide_resnet101_2()),
+            "resnet18_cifar" => Self::ResNet(ResNetConfig::resnet18().for_cifar(10)),
+            "vgg16" => Self::Vgg(VggConfig::vgg16()),
+            "vgg16_bn" => Self::Vgg(VggConfig::vgg16_bn()),
+            "vgg16_cifar" => Self::Vgg(VggConfig::vgg16_cifar()),
+            "wrn28_10_cifar" => Self::WideResNet(WideResNetConfig::wrn28_10()),
+            "alexnet" => Self::AlexNet(AlexNetConfig::alexnet()),
+            "squeezenet1_0" => Self::SqueezeNet(SqueezeNetConfig::v1_0()),
             "squeezenet1_1" => Self::SqueezeNet(SqueezeNetConfig::v1_1()),
             _ => return None,
         })
@@ -37,6 +111,10 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.parameters(),
             Self::SqueezeNet(config) => config.parameters(),
+            Self::ResNet(config) => config.parameters(),
+            Self::Vgg(config) => config.plan().parameters(),
+            Self::WideResNet(config) => config.parameters(),
+            Self::AlexNet(config) => config.plan().parameters(),
         }
     }
 
@@ -49,11 +127,27 @@ impl Architecture {
             .sum()
     }
 
-    /// The stages for a square input of `side_px`, in the order of execution.
+    /// Side of the smallest square input that the network can compute.
+    pub fn smallest_side(&self) -> usize {
+        match self {
+            // Padding leaves at least one position of any input.
+            Self::EfficientNetLite(_) | Self::ResNet(_) | Self::WideResNet(_) => 1,
+            Self::SqueezeNet(config) => config.smallest_side(),
+            Self::Vgg(config) => config.plan().smallest_side(),
+            Self::AlexNet(config) => config.plan().smallest_side(),
+        }
+    }
+
+    /// The stages for a square input of `side_px`, at least [`Self::smallest_side`], in the order of
+    /// execution.
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
         match self {
             Self::EfficientNetLite(config) => config.stage_specs(side_px),
             Self::SqueezeNet(config) => config.stage_specs(side_px),
+            Self::ResNet(config) => config.stage_specs(side_px),
+            Self::Vgg(config) => config.plan().stage_specs(side_px),
+            Self::WideResNet(config) => config.stage_specs(side_px),
+            Self::AlexNet(config) => config.plan().stage_specs(side_px),
         }
     }
 
@@ -62,6 +156,10 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.head,
             Self::SqueezeNet(config) => config.pooled_len(),
+            Self::ResNet(config) => config.pooled_len(),
+            Self::Vgg(config) => config.plan().pooled_len(),
+            Self::WideResNet(config) => config.pooled_len(),
+            Self::AlexNet(config) => config.hidden,
         }
     }
 
@@ -70,6 +168,10 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.classes,
             Self::SqueezeNet(config) => config.classes,
+            Self::ResNet(config) => config.classes,
+            Self::Vgg(config) => config.classes,
+            Self::WideResNet(config) => config.classes,
+            Self::AlexNet(config) => config.classes,
         }
     }
 
@@ -89,6 +191,10 @@ impl Architecture {
                 Box::new(EfficientNetLite::load(config, spec, weights, at)?)
             }
             Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
+            Self::ResNet(config) => Box::new(ResNet::load(config, spec, weights, at)?),
+            Self::Vgg(config) => Box::new(config.plan().load(spec, weights, at)?),
+            Self::WideResNet(config) => Box::new(WideResNet::load(config, spec, weights, at)?),
+            Self::AlexNet(config) => Box::new(config.plan().load(spec, weights, at)?),
         })
     }
 }

@@ -11,7 +11,7 @@ use burn::tensor::ops::{ConvOptions, ConvTransposeOptions, MaxPoolOptions};
 use burn::tensor::{DType, Tensor, TensorData, activation, module};
 
 use super::host_conv::{self, Activation, ConvShape};
-use super::host_pool::{self, PoolShape};
+use super::host_pool::{self, PoolConfig, PoolShape};
 
 /// A convolution followed by an activation; `bias` is left out for tangents.
 pub fn conv2d(
@@ -45,23 +45,23 @@ pub fn conv2d(
     }
 }
 
-/// Maximum over square windows without padding; a last window that reaches beyond the edge counts
-/// (ceil mode).
-pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
+/// Maximum over square windows.
+pub fn max_pool2d(x: Tensor<4>, pool: PoolConfig) -> Tensor<4> {
     let [batch, channels, rows, cols] = x.dims();
     if let Some(x) = on_host(&x) {
-        let shape = PoolShape::new([rows, cols], kernel, stride);
+        let shape = PoolShape::new([rows, cols], pool);
         let y = host_pool::max_pool2d(x.storage(), &shape);
         return from_host(y, [batch, channels, shape.output[0], shape.output[1]]);
     }
-    module::max_pool2d(x, pool_options(kernel, stride))
+    module::max_pool2d(x, pool_options(pool))
 }
 
 /// Options of [`max_pool2d`] as Burn takes them.
-pub fn pool_options(kernel: usize, stride: usize) -> MaxPoolOptions<2> {
-    MaxPoolOptions::new([kernel; 2])
-        .with_stride([stride; 2])
-        .with_ceil_mode(true)
+pub fn pool_options(pool: PoolConfig) -> MaxPoolOptions<2> {
+    MaxPoolOptions::new([pool.kernel; 2])
+        .with_stride([pool.stride; 2])
+        .with_padding([pool.padding; 2])
+        .with_ceil_mode(pool.ceil)
 }
 
 /// The shapes of a convolution that [`host_conv`] knows; `None` for others.

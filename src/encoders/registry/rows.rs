@@ -185,6 +185,11 @@ impl Written {
         }
         let preprocessing = self.input.preprocessing()?;
         let side_px = preprocessing.crop_px;
+        let smallest = architecture.smallest_side();
+        if side_px < smallest {
+            let why = format!("its network needs inputs of at least {smallest} px");
+            return Err((why, "Correct the encoder's input"));
+        }
         if self
             .size_mib
             .is_some_and(|size| !size.is_finite() || size <= 0.0)

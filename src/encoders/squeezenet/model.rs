@@ -80,7 +80,7 @@ impl SqueezeNet {
 impl Operation {
     fn forward(&self, x: Value) -> Value {
         match self {
-            Self::Pool => x.max_pool(POOL.0, POOL.1),
+            Self::Pool => x.max_pool(POOL),
             Self::Fire(fire) => {
                 let squeezed = x.conv2d(&fire.squeeze);
                 let narrow = squeezed.clone().conv2d(&fire.expand);

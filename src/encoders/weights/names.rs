@@ -74,7 +74,9 @@ pub fn of(architecture: &Architecture) -> Vec<Naming> {
     let mut namings = vec![Naming::declared()];
     match architecture {
         Architecture::EfficientNetLite(config) => namings.push(efficientnet_lite(config)),
-        Architecture::SqueezeNet(_) => {}
+        Architecture::ResNet(_) => namings.extend(resnet()),
+        Architecture::Vgg(_) => namings.push(vgg()),
+        Architecture::SqueezeNet(_) | Architecture::WideResNet(_) | Architecture::AlexNet(_) => {}
     }
     namings
 }
