@@ -164,7 +164,13 @@ impl Conv2d {
         Ok(Self::new(config, weight, shift, at))
     }
 
-    fn new(config: ConvConfig, weight: Vec<f64>, bias: Vec<f64>, at: &Placement) -> Self {
+    /// A convolution with this weight, see [`ConvConfig::weight_shape`], and this bias.
+    pub(super) fn new(
+        config: ConvConfig,
+        weight: Vec<f64>,
+        bias: Vec<f64>,
+        at: &Placement,
+    ) -> Self {
         Self {
             weight: at.tensor(weight, config.weight_shape()),
             bias: at.tensor(bias, [config.outputs]),

@@ -8,8 +8,11 @@
 use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
 use burn::tensor::{Int, Tensor};
 
+use super::attention::AttentionAt;
 use super::host_conv::Activation;
 use super::layers;
+use super::norm::NormAt;
+use super::positions::{Blocks, Rearrangement};
 use super::windows::{conv2d, conv2d_transposed};
 
 /// One linear map between activations (batch, channel, row, column).
@@ -44,6 +47,14 @@ pub enum LinearOp {
     Matrix(Tensor<2>),
     /// Reversal of the order of the channels.
     ReverseChannels,
+    /// A layer norm.
+    LayerNorm(Box<NormAt>),
+    /// An attention.
+    Attention(Box<AttentionAt>),
+    /// Positions in another order.
+    Rearrangement(Box<Rearrangement>),
+    /// Blocks gathered into channels.
+    Blocks(Blocks),
 }
 
 impl LinearOp {
@@ -68,6 +79,10 @@ impl LinearOp {
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
+            Self::LayerNorm(norm) => norm.apply(t),
+            Self::Attention(attention) => attention.apply(t),
+            Self::Rearrangement(rearrangement) => rearrangement.apply(t),
+            Self::Blocks(blocks) => blocks.apply(t),
         }
     }
 
@@ -104,6 +119,10 @@ impl LinearOp {
             }
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
             Self::ReverseChannels => reverse_channels(v),
+            Self::LayerNorm(norm) => norm.transposed(v),
+            Self::Attention(attention) => attention.transposed(v),
+            Self::Rearrangement(rearrangement) => rearrangement.transposed(v),
+            Self::Blocks(blocks) => blocks.transposed(v),
         }
     }
 }

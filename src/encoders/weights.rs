@@ -50,6 +50,13 @@ pub enum Init {
         /// Standard deviation.
         std: f64,
     },
+    /// Normal with mean 0, drawn again while it lies beyond `±bound`.
+    TruncatedNormal {
+        /// Standard deviation before values are drawn again.
+        std: f64,
+        /// Largest absolute value, not far below `std`.
+        bound: f64,
+    },
     /// Uniform between `-bound` and `bound`.
     Uniform {
         /// Largest absolute value.
@@ -205,6 +212,12 @@ fn draw(init: Init, len: usize, seed: u64, stream: u64) -> Vec<f64> {
                 let z: f64 = StandardNormal.sample(&mut rng);
                 std * z
             }
+            Init::TruncatedNormal { std, bound } => loop {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                if (std * z).abs() <= bound {
+                    break std * z;
+                }
+            },
             Init::Uniform { bound } => bound * (2.0 * rng.random::<f64>() - 1.0),
             Init::Constant(value) => value,
         }
