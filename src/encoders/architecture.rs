@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::convnext::{ConvNeXt, ConvNeXtConfig};
 use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
@@ -17,6 +18,9 @@ pub enum Architecture {
     EfficientNetLite(EfficientNetLiteConfig),
     /// SqueezeNet.
     SqueezeNet(SqueezeNetConfig),
+    /// ConvNeXt.
+    #[serde(rename = "convnext")]
+    ConvNeXt(ConvNeXtConfig),
 }
 
 impl Architecture {
@@ -25,6 +29,7 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.parameters(),
             Self::SqueezeNet(config) => config.parameters(),
+            Self::ConvNeXt(config) => config.parameters(),
         }
     }
 
@@ -42,6 +47,7 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.stage_specs(side_px),
             Self::SqueezeNet(config) => config.stage_specs(side_px),
+            Self::ConvNeXt(config) => config.stage_specs(side_px),
         }
     }
 
@@ -50,14 +56,16 @@ impl Architecture {
         match self {
             Self::EfficientNetLite(config) => config.head,
             Self::SqueezeNet(config) => config.pooled_len(),
+            Self::ConvNeXt(config) => config.pooled_len(),
         }
     }
 
-    /// Number of classes.
+    /// Number of classes; 0 for a network without classifier.
     pub fn logits_len(&self) -> usize {
         match self {
             Self::EfficientNetLite(config) => config.classes,
             Self::SqueezeNet(config) => config.classes,
+            Self::ConvNeXt(config) => config.classes,
         }
     }
 
@@ -77,6 +85,7 @@ impl Architecture {
                 Box::new(EfficientNetLite::load(config, spec, weights, at)?)
             }
             Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
+            Self::ConvNeXt(config) => Box::new(ConvNeXt::load(config, spec, weights, at)?),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod architecture;
 pub mod attention;
+pub mod convnext;
 pub mod efficientnet_lite;
 pub mod host_attention;
 pub mod host_conv;
@@ -12,6 +13,7 @@ pub mod linear;
 pub mod norm;
 pub mod positions;
 pub mod registry;
+pub mod renaming;
 pub mod squeezenet;
 pub mod tokens;
 pub mod value;
