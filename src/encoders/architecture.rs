@@ -6,6 +6,7 @@ use super::convnext::{ConvNeXt, ConvNeXtConfig};
 use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
+use super::vit::{Vit, VitConfig};
 use super::weights::{Parameter, Weights};
 use super::{Encoder, EncoderSpec, StageSpec};
 use crate::Result;
@@ -21,6 +22,8 @@ pub enum Architecture {
     /// ConvNeXt.
     #[serde(rename = "convnext")]
     ConvNeXt(ConvNeXtConfig),
+    /// Vision Transformer, DINOv2, DINOv3 and SynCLR.
+    Vit(VitConfig),
 }
 
 impl Architecture {
@@ -30,6 +33,7 @@ impl Architecture {
             Self::EfficientNetLite(config) => config.parameters(),
             Self::SqueezeNet(config) => config.parameters(),
             Self::ConvNeXt(config) => config.parameters(),
+            Self::Vit(config) => config.parameters(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Architecture {
             Self::EfficientNetLite(config) => config.stage_specs(side_px),
             Self::SqueezeNet(config) => config.stage_specs(side_px),
             Self::ConvNeXt(config) => config.stage_specs(side_px),
+            Self::Vit(config) => config.stage_specs(side_px),
         }
     }
 
@@ -57,6 +62,7 @@ impl Architecture {
             Self::EfficientNetLite(config) => config.head,
             Self::SqueezeNet(config) => config.pooled_len(),
             Self::ConvNeXt(config) => config.pooled_len(),
+            Self::Vit(config) => config.dim,
         }
     }
 
@@ -66,6 +72,7 @@ impl Architecture {
             Self::EfficientNetLite(config) => config.classes,
             Self::SqueezeNet(config) => config.classes,
             Self::ConvNeXt(config) => config.classes,
+            Self::Vit(config) => config.classes,
         }
     }
 
@@ -86,6 +93,7 @@ impl Architecture {
             }
             Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
             Self::ConvNeXt(config) => Box::new(ConvNeXt::load(config, spec, weights, at)?),
+            Self::Vit(config) => Box::new(Vit::load(config, spec, weights, at)?),
         })
     }
 }

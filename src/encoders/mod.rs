@@ -11,12 +11,14 @@ pub mod host_token;
 pub mod layers;
 pub mod linear;
 pub mod norm;
+pub mod position_embedding;
 pub mod positions;
 pub mod registry;
 pub mod renaming;
 pub mod squeezenet;
 pub mod tokens;
 pub mod value;
+pub mod vit;
 pub mod weights;
 pub mod windows;
 
