@@ -6,6 +6,7 @@ use super::convnext::{ConvNeXt, ConvNeXtConfig};
 use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
+use super::swinv2::{SwinV2, SwinV2Config};
 use super::vit::{Vit, VitConfig};
 use super::weights::{Parameter, Weights};
 use super::{Encoder, EncoderSpec, StageSpec};
@@ -24,6 +25,9 @@ pub enum Architecture {
     ConvNeXt(ConvNeXtConfig),
     /// Vision Transformer, DINOv2, DINOv3 and SynCLR.
     Vit(VitConfig),
+    /// Swin Transformer V2.
+    #[serde(rename = "swinv2")]
+    SwinV2(SwinV2Config),
 }
 
 impl Architecture {
@@ -34,6 +38,7 @@ impl Architecture {
             Self::SqueezeNet(config) => config.parameters(),
             Self::ConvNeXt(config) => config.parameters(),
             Self::Vit(config) => config.parameters(),
+            Self::SwinV2(config) => config.parameters(),
         }
     }
 
@@ -53,6 +58,7 @@ impl Architecture {
             Self::SqueezeNet(config) => config.stage_specs(side_px),
             Self::ConvNeXt(config) => config.stage_specs(side_px),
             Self::Vit(config) => config.stage_specs(side_px),
+            Self::SwinV2(config) => config.stage_specs(side_px),
         }
     }
 
@@ -63,6 +69,7 @@ impl Architecture {
             Self::SqueezeNet(config) => config.pooled_len(),
             Self::ConvNeXt(config) => config.pooled_len(),
             Self::Vit(config) => config.dim,
+            Self::SwinV2(config) => config.pooled_len(),
         }
     }
 
@@ -73,6 +80,7 @@ impl Architecture {
             Self::SqueezeNet(config) => config.classes,
             Self::ConvNeXt(config) => config.classes,
             Self::Vit(config) => config.classes,
+            Self::SwinV2(config) => config.classes,
         }
     }
 
@@ -94,6 +102,7 @@ impl Architecture {
             Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
             Self::ConvNeXt(config) => Box::new(ConvNeXt::load(config, spec, weights, at)?),
             Self::Vit(config) => Box::new(Vit::load(config, spec, weights, at)?),
+            Self::SwinV2(config) => Box::new(SwinV2::load(config, spec, weights, at)?),
         })
     }
 }

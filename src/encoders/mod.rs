@@ -16,6 +16,7 @@ pub mod positions;
 pub mod registry;
 pub mod renaming;
 pub mod squeezenet;
+pub mod swinv2;
 pub mod tokens;
 pub mod value;
 pub mod vit;
