@@ -167,7 +167,7 @@ pub fn golden_path(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn read_golden(name: &str) -> Vec<u8> {
+pub fn read_golden(name: &str) -> Vec<u8> {
     std::fs::read(golden_path(name)).expect("the fixture is committed")
 }
 
@@ -175,7 +175,7 @@ fn read_golden(name: &str) -> Vec<u8> {
 pub struct Fixture(BTreeMap<String, (Vec<usize>, Vec<f64>)>);
 
 impl Fixture {
-    fn read(name: &str) -> Self {
+    pub fn read(name: &str) -> Self {
         let bytes = read_golden(name);
         let file = SafeTensors::deserialize(&bytes).expect("the fixture is sound");
         let tensors = file.tensors().into_iter().map(|(name, view)| {
