@@ -8,8 +8,11 @@
 use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
 use burn::tensor::{Int, Tensor};
 
+use super::attention::AttentionAt;
 use super::host_conv::Activation;
 use super::layers;
+use super::norm::NormAt;
+use super::positions::{Blocks, Rearrangement};
 use super::windows::{conv2d, conv2d_transposed};
 
 /// One linear map between activations (batch, channel, row, column).
@@ -52,6 +55,14 @@ pub enum LinearOp {
         /// Channels, rows and columns of the input.
         input: [usize; 3],
     },
+    /// A layer norm.
+    LayerNorm(Box<NormAt>),
+    /// An attention.
+    Attention(Box<AttentionAt>),
+    /// Positions in another order.
+    Rearrangement(Box<Rearrangement>),
+    /// Blocks gathered into channels.
+    Blocks(Blocks),
 }
 
 impl LinearOp {
@@ -81,6 +92,10 @@ impl LinearOp {
                 let batch = t.dims()[0];
                 t.reshape([batch, input.iter().product(), 1, 1])
             }
+            Self::LayerNorm(norm) => norm.apply(t),
+            Self::Attention(attention) => attention.apply(t),
+            Self::Rearrangement(rearrangement) => rearrangement.apply(t),
+            Self::Blocks(blocks) => blocks.apply(t),
         }
     }
 
@@ -124,6 +139,10 @@ impl LinearOp {
                 let batch = v.dims()[0];
                 v.reshape([batch, *channels, *rows, *cols])
             }
+            Self::LayerNorm(norm) => norm.transposed(v),
+            Self::Attention(attention) => attention.transposed(v),
+            Self::Rearrangement(rearrangement) => rearrangement.transposed(v),
+            Self::Blocks(blocks) => blocks.transposed(v),
         }
     }
 }

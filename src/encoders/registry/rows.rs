@@ -185,9 +185,11 @@ impl Written {
         }
         let preprocessing = self.input.preprocessing()?;
         let side_px = preprocessing.crop_px;
-        let smallest = architecture.smallest_side();
-        if side_px < smallest {
-            let why = format!("its network needs inputs of at least {smallest} px");
+        let (smallest, step) = (architecture.smallest_side(), architecture.side_step());
+        if side_px < smallest || side_px % step != 0 {
+            let why = format!(
+                "its network takes inputs of at least {smallest} px, in multiples of {step} px"
+            );
             return Err((why, "Correct the encoder's input"));
         }
         if self

@@ -71,6 +71,13 @@ pub enum Init {
         /// Standard deviation.
         std: f64,
     },
+    /// Normal with mean 0, drawn again while it lies beyond `±bound`.
+    TruncatedNormal {
+        /// Standard deviation before values are drawn again.
+        std: f64,
+        /// Largest absolute value, not far below `std`.
+        bound: f64,
+    },
     /// Uniform between `-bound` and `bound`.
     Uniform {
         /// Largest absolute value.
@@ -90,8 +97,9 @@ pub struct Weights<'file> {
 
 #[derive(Debug)]
 enum Entry<'file> {
-    /// Its parts in their order along the first axis; mostly one.
-    Stored(Vec<Stored<'file>>),
+    /// Its pieces in their order along the first axis, mostly one: a stored tensor, or a third of its
+    /// rows.
+    Stored(Vec<(Stored<'file>, Option<usize>)>),
     Drawn {
         seed: u64,
         stream: u64,
@@ -140,9 +148,11 @@ impl<'file> Weights<'file> {
             return Err(error);
         }
         let tensors = checkpoint.tensors();
-        let entries = sources.into_iter().map(|(name, parts)| {
-            let parts = parts.iter().filter_map(|part| tensors.get(part).cloned());
-            (name, Entry::Stored(parts.collect()))
+        let entries = sources.into_iter().map(|(name, pieces)| {
+            let pieces = pieces
+                .iter()
+                .filter_map(|piece| Some((tensors.get(&piece.name)?.clone(), piece.third)));
+            (name, Entry::Stored(pieces.collect()))
         });
         Ok(Self {
             source: checkpoint.source().to_owned(),
@@ -222,7 +232,7 @@ impl<'file> Weights<'file> {
             )
         })?;
         let values = match entry {
-            Entry::Stored(parts) => joined(&parts, value).map_err(|error| {
+            Entry::Stored(pieces) => joined(&pieces, value).map_err(|error| {
                 let why = format!("the tensor {name} cannot be read ({error})");
                 checkpoint::cannot_read(&self.source, why, checkpoint::AGAIN)
             })?,
@@ -245,16 +255,26 @@ impl<'file> Weights<'file> {
     }
 }
 
-/// The values of all parts, one after another.
-fn joined<T>(parts: &[Stored<'_>], value: impl Fn(f64) -> T) -> io::Result<Vec<T>> {
-    if let [one] = parts {
+/// The values of all pieces, one after another.
+fn joined<T: Copy>(
+    pieces: &[(Stored<'_>, Option<usize>)],
+    value: impl Fn(f64) -> T,
+) -> io::Result<Vec<T>> {
+    if let [(one, None)] = pieces {
         return one.values(value);
     }
-    let mut values = Vec::with_capacity(parts.iter().map(Stored::len).sum());
-    for part in parts {
-        values.extend(part.values(&value)?);
+    let mut all = Vec::with_capacity(pieces.iter().map(|(stored, _)| stored.len()).sum());
+    for (stored, third) in pieces {
+        let values = stored.values(&value)?;
+        let len = values.len() / 3;
+        all.extend_from_slice(match third {
+            None => &values,
+            Some(third) => values
+                .get(third * len..(third + 1) * len)
+                .unwrap_or_default(),
+        });
     }
-    Ok(values)
+    Ok(all)
 }
 
 /// Values rounded to f32, as every library draws them.
@@ -267,6 +287,12 @@ fn draw<T>(init: Init, len: usize, seed: u64, stream: u64, value: impl Fn(f64) -
                 let z: f64 = StandardNormal.sample(&mut rng);
                 std * z
             }
+            Init::TruncatedNormal { std, bound } => loop {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                if (std * z).abs() <= bound {
+                    break std * z;
+                }
+            },
             Init::Uniform { bound } => bound * (2.0 * rng.random::<f64>() - 1.0),
             Init::Constant(value) => value,
         }

@@ -2,173 +2,93 @@
 //!
 //! Two things differ between checkpoints of one network: a *prefix* before every name, left by what
 //! the network was wrapped in when it was saved (`module.`, `state_dict.model.`, `teacher.backbone.`),
-//! and the *naming* of the library that wrote it. Prefixes are found by counting, namings are tables
-//! of rules; the pair under which most declared tensors are found is taken. Where two copies of the
-//! network fit equally well and differ, the choice is left to the reader.
+//! and the *naming* of the library that wrote it. Prefixes are found by counting, namings are the
+//! tables of each architecture ([`names`]); the pair under which most declared tensors are found is
+//! taken. Where two copies of the network fit equally well and differ, the choice is left to the
+//! reader.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::checkpoint::{Checkpoint, Stored};
+use super::super::renaming::Renaming;
+use super::checkpoint::{AGAIN, Checkpoint, Stored, cannot_read};
 use super::verify::{PassedOver, Report};
 use super::{Parameter, names};
 use crate::{Error, ErrorKind, Result};
 
+/// What a name of another library is among the declared ones, if that library uses it.
+type Rename = dyn Fn(&str) -> Option<Renaming> + Send + Sync;
+
 /// How a library names the tensors of a family of networks.
-#[derive(Clone, Debug)]
 pub struct Naming {
     /// The library, for people.
     pub library: &'static str,
-    /// Prefixes within the network that the rules leave out, as `vit.` before all but the head.
-    roots: &'static [&'static str],
-    /// Tried in order; the first that matches decides. Empty: names are as declared.
-    rules: Vec<Rule>,
+    rename: Box<Rename>,
 }
 
-/// One rule of a [`Naming`].
-///
-/// A pattern consists of parts between dots: `#` at a part's end stands for a number, `*` as the last
-/// part for whatever remains, and both are carried over in order.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    from: String,
-    to: To,
-}
-
-#[derive(Clone, Debug)]
-enum To {
-    /// A declared tensor, or one of several equal parts of it along its first axis.
-    Tensor { name: String, part: Part },
-    /// A tensor that plays no part in inference, with the reason.
-    Nothing(&'static str),
-}
-
-/// Which part of a declared tensor a stored one is, along the first axis: `index` of `count`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
-    /// Place among the parts, from 0.
-    pub index: usize,
-    /// Number of parts.
-    pub count: usize,
-}
-
-/// The whole tensor.
-const WHOLE: Part = Part { index: 0, count: 1 };
-
-/// What becomes of a stored tensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// It is this part of the declared tensor of this name.
-    Tensor(String, Part),
-    /// It plays no part in inference, for this reason.
-    Nothing(&'static str),
+impl fmt::Debug for Naming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Naming").field(&self.library).finish()
+    }
 }
 
 impl Naming {
     /// Names as the architecture declares them: those of timm or torchvision.
     pub fn declared() -> Self {
-        Self::new("timm or torchvision", &[], Vec::new())
-    }
-
-    /// A naming by rules. Each of `roots`, where a name begins with it, is left out before the rules
-    /// are tried.
-    pub fn new(library: &'static str, roots: &'static [&'static str], rules: Vec<Rule>) -> Self {
-        Self {
-            library,
-            roots,
-            rules,
-        }
-    }
-
-    /// What becomes of the tensor of this name; `None` where no rule knows it.
-    pub fn target(&self, name: &str) -> Option<Target> {
-        if self.rules.is_empty() {
-            return Some(Target::Tensor(name.to_owned(), WHOLE));
-        }
-        let name = (self.roots.iter().find_map(|root| name.strip_prefix(root))).unwrap_or(name);
-        self.rules.iter().find_map(|rule| rule.apply(name))
-    }
-}
-
-impl Rule {
-    /// A tensor of another name.
-    pub fn rename(from: impl Into<String>, to: impl Into<String>) -> Self {
-        Self::part(from, to, 0, 1)
-    }
-
-    /// A tensor that is one of `count` equal parts of a declared one, as queries, keys and values
-    /// are of timm's `qkv`.
-    pub fn part(
-        from: impl Into<String>,
-        to: impl Into<String>,
-        index: usize,
-        count: usize,
-    ) -> Self {
-        let part = Part { index, count };
-        let name = to.into();
-        let from = from.into();
-        let to = To::Tensor { name, part };
-        Self { from, to }
-    }
-
-    /// A tensor that plays no part in inference.
-    pub fn nothing(from: impl Into<String>, why: &'static str) -> Self {
-        let from = from.into();
-        let to = To::Nothing(why);
-        Self { from, to }
-    }
-
-    fn apply(&self, name: &str) -> Option<Target> {
-        let captured = captures(&self.from, name)?;
-        Some(match &self.to {
-            To::Nothing(why) => Target::Nothing(why),
-            To::Tensor { name, part } => Target::Tensor(filled(name, &captured), *part),
+        Self::new("timm or torchvision", |name| {
+            Some(Renaming::Whole(name.to_owned()))
         })
     }
+
+    /// The naming of a library.
+    pub fn new(
+        library: &'static str,
+        rename: impl Fn(&str) -> Option<Renaming> + Send + Sync + 'static,
+    ) -> Self {
+        let rename = Box::new(rename);
+        Self { library, rename }
+    }
+
+    /// What the tensor of this name is; `None` where the library has no such name.
+    pub fn renaming(&self, name: &str) -> Option<Renaming> {
+        (self.rename)(name)
+    }
 }
 
-/// What `#` and `*` of a pattern stand for in a name that it matches.
-fn captures<'a>(pattern: &str, name: &'a str) -> Option<Vec<&'a str>> {
-    let mut captured = Vec::new();
-    let mut rest = Some(name);
-    for wanted in pattern.split('.') {
-        let left = rest?;
-        if wanted == "*" {
-            captured.push(left);
-            return Some(captured);
-        }
-        let (part, after) = match left.split_once('.') {
-            Some((part, after)) => (part, Some(after)),
-            None => (left, None),
-        };
-        if let Some(before) = wanted.strip_suffix('#') {
-            let number = part.strip_prefix(before)?;
-            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            captured.push(number);
-        } else if wanted != part {
-            return None;
-        }
-        rest = after;
-    }
-    rest.is_none().then_some(captured)
+/// A stored tensor, or a third of its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Its name in the file.
+    pub name: String,
+    /// Which third, where it is not the whole.
+    pub third: Option<usize>,
 }
 
-/// A template with `#` and `*` filled in, in order.
-fn filled(template: &str, captured: &[&str]) -> String {
-    let mut captured = captured.iter();
-    let mut name = String::new();
-    for part in template.split('.') {
-        if !name.is_empty() {
-            name.push('.');
+/// A place in a declared tensor for a piece of a stored one.
+struct Place {
+    /// Name of the declared tensor.
+    target: String,
+    /// Which third of its rows, where it is not the whole.
+    of_target: Option<usize>,
+    /// Which third of the stored tensor's rows goes there, where it is not the whole.
+    of_source: Option<usize>,
+}
+
+/// The places that a stored tensor fills; none for one that is not used.
+fn places(renaming: &Renaming) -> Vec<Place> {
+    let place = |target: &String, of_target, of_source| Place {
+        target: target.clone(),
+        of_target,
+        of_source,
+    };
+    match renaming {
+        Renaming::Whole(target) => vec![place(target, None, None)],
+        Renaming::Third(target, third) => vec![place(target, Some(*third), None)],
+        Renaming::QueryAndValue(query, value) => {
+            vec![place(query, None, Some(0)), place(value, None, Some(2))]
         }
-        let before = part.strip_suffix(['#', '*']);
-        name.push_str(before.unwrap_or(part));
-        if before.is_some() {
-            name.push_str(captured.next().copied().unwrap_or_default());
-        }
+        Renaming::Unused => Vec::new(),
     }
-    name
 }
 
 /// How a checkpoint serves an architecture: which stored tensors each declared one is made of.
@@ -176,9 +96,9 @@ fn filled(template: &str, captured: &[&str]) -> String {
 pub struct Fit {
     /// What was found, what was not, and under which names.
     pub report: Report,
-    /// Names in the file, in the order of the parts, for each declared tensor that was found whole
+    /// The pieces, in their order along the first axis, of each declared tensor that was found whole
     /// and in its shape.
-    pub(super) sources: BTreeMap<String, Vec<String>>,
+    pub(super) sources: BTreeMap<String, Vec<Piece>>,
 }
 
 /// Finds an architecture's tensors in a checkpoint.
@@ -290,25 +210,29 @@ fn tensor_score(
     declared: &BTreeMap<&str, &Parameter>,
     naming: &Naming,
 ) -> Score {
-    let Some(Target::Tensor(target, part)) = naming.target(name) else {
-        return (0, 0);
-    };
-    match declared.get(target.as_str()) {
-        Some(parameter) => (usize::from(fits(stored, parameter, part)), 1),
-        None => (0, 0),
-    }
+    let places = naming.renaming(name).map(|renaming| places(&renaming));
+    let known = places.iter().flatten().filter_map(|place| {
+        let parameter = declared.get(place.target.as_str())?;
+        Some(usize::from(fits(stored, parameter, place)))
+    });
+    known.fold((0, 0), |(fit, there), fits| (fit + fits, there + 1))
 }
 
-/// Whether a stored tensor has the shape of its part of a declared one. Extents of 1 are of no
-/// account, as in a scale per channel that is kept as C×1×1, and neither is where a kernel's extents
-/// are multiplied out, as in a classifier that is kept as a convolution: the values are the same in
-/// the same order.
-fn fits(stored: &Stored<'_>, parameter: &Parameter, part: Part) -> bool {
-    let expected = part_shape(&parameter.shape, part);
+/// Whether a piece of a stored tensor has the shape of its place in a declared one. Extents of 1 are
+/// of no account, as in a scale per channel that is kept as C×1×1, and neither is where a kernel's
+/// extents are multiplied out, as in a classifier that is kept as a convolution: the values are the
+/// same in the same order.
+fn fits(stored: &Stored<'_>, parameter: &Parameter, place: &Place) -> bool {
+    let (Some(found), Some(expected)) = (
+        third_of(&stored.shape, place.of_source),
+        third_of(&parameter.shape, place.of_target),
+    ) else {
+        return false;
+    };
     let solid = |shape: &[usize]| -> Vec<usize> {
         shape.iter().copied().filter(|&side| side != 1).collect()
     };
-    let (found, expected) = (solid(&stored.shape), solid(&expected));
+    let (found, expected) = (solid(&found), solid(&expected));
     if found == expected {
         return true;
     }
@@ -322,13 +246,17 @@ fn fits(stored: &Stored<'_>, parameter: &Parameter, part: Part) -> bool {
     is_flat && found.first() == expected.first() && product(&found) == product(&expected)
 }
 
-/// Shape of a part of a declared tensor.
-fn part_shape(shape: &[usize], part: Part) -> Vec<usize> {
+/// Shape of a third of the rows, or of all; `None` where the rows have no thirds.
+fn third_of(shape: &[usize], third: Option<usize>) -> Option<Vec<usize>> {
     let mut shape = shape.to_vec();
-    if let (Some(rows), 2..) = (shape.first_mut(), part.count) {
-        *rows /= part.count;
+    if third.is_some() {
+        let rows = shape.first_mut()?;
+        if *rows % 3 != 0 {
+            return None;
+        }
+        *rows /= 3;
     }
-    shape
+    Some(shape)
 }
 
 /// The copy of the network under one prefix.
@@ -340,7 +268,7 @@ fn of_copy(
     prefix: &str,
 ) -> Fit {
     let mut report = Report::new(checkpoint, parameters.len(), naming.library, prefix);
-    let mut parts: BTreeMap<&str, BTreeMap<Part, &str>> = BTreeMap::new();
+    let mut pieces: BTreeMap<&str, BTreeMap<Option<usize>, Piece>> = BTreeMap::new();
     let mut passed_over: BTreeMap<PassedOver, usize> = BTreeMap::new();
     for (name, stored) in checkpoint.tensors() {
         let mut pass_over = |what: PassedOver| *passed_over.entry(what).or_default() += 1;
@@ -348,52 +276,55 @@ fn of_copy(
             pass_over(PassedOver::Outside(outside(name, prefix).to_owned()));
             continue;
         };
-        let target = naming.target(rest);
-        let known = match &target {
-            Some(Target::Tensor(target, part)) => {
-                let known = declared.get_key_value(target.as_str());
-                known.map(|(target, parameter)| (*target, *parameter, *part))
-            }
-            Some(Target::Nothing(why)) => {
-                pass_over(PassedOver::OfNoUse(why));
-                continue;
-            }
-            None => None,
-        };
-        let Some((target, parameter, part)) = known else {
+        let renaming = naming.renaming(rest);
+        let places = renaming.as_ref().map(places).unwrap_or_default();
+        let known = |place: &Place| declared.get_key_value(place.target.as_str());
+        if !places.iter().any(|place| known(place).is_some()) {
             if !stored.value_type.is_float() {
                 pass_over(PassedOver::Integers);
-            } else if let Some(why) = names::of_no_use(rest) {
-                pass_over(PassedOver::OfNoUse(why));
+            } else if matches!(renaming, Some(Renaming::Unused)) || names::is_of_no_use(rest) {
+                pass_over(PassedOver::Unused);
+            } else if places.iter().any(|place| is_bias(&place.target)) && is_zero(stored, &places)
+            {
+                pass_over(PassedOver::ZeroBias);
             } else {
                 report.unexpected.push(name.clone());
             }
             continue;
-        };
-        // Found, if not as it should be: not missing.
-        report.found.insert(target.to_owned());
-        if !stored.value_type.is_float() {
-            report.retyped.push((name.clone(), stored.value_type));
-        } else if !fits(stored, parameter, part) {
-            report.reshape(name, &stored.shape, &part_shape(&parameter.shape, part));
-        } else if parts
-            .entry(target)
-            .or_default()
-            .insert(part, name)
-            .is_some()
-        {
-            // Two tensors for one place.
-            report.unexpected.push(name.clone());
+        }
+        for place in &places {
+            let Some((&target, parameter)) = known(place) else {
+                continue;
+            };
+            // Found, if not as it should be: not missing.
+            report.found.insert(target.to_owned());
+            if !stored.value_type.is_float() {
+                report.retyped.push((name.clone(), stored.value_type));
+            } else if !fits(stored, parameter, place) {
+                let expected = third_of(&parameter.shape, place.of_target).unwrap_or_default();
+                report.reshape(name, &stored.shape, &expected);
+            } else {
+                let piece = Piece {
+                    name: name.clone(),
+                    third: place.of_source,
+                };
+                let others = pieces.entry(target).or_default();
+                if others.insert(place.of_target, piece).is_some() {
+                    // Two tensors for one place.
+                    report.unexpected.push(name.clone());
+                }
+            }
         }
     }
     let mut sources = BTreeMap::new();
-    for (target, parts) in parts {
-        let count = parts.keys().next().map_or(1, |part| part.count);
-        if parts.len() == count {
-            sources.insert(
-                target.to_owned(),
-                parts.into_values().map(str::to_owned).collect(),
-            );
+    for (target, pieces) in pieces {
+        let is_whole = if pieces.contains_key(&None) {
+            pieces.len() == 1
+        } else {
+            pieces.len() == 3
+        };
+        if is_whole {
+            sources.insert(target.to_owned(), pieces.into_values().collect());
         } else {
             report.found.remove(target);
         }
@@ -401,6 +332,28 @@ fn of_copy(
     report.passed_over = passed_over.into_iter().collect();
     report.finish(parameters, checkpoint);
     Fit { report, sources }
+}
+
+fn is_bias(target: &str) -> bool {
+    target.ends_with("bias")
+}
+
+/// Whether all that a stored tensor would contribute is zero, so that a network without it is the
+/// same: DINOv3's biases of queries and values.
+fn is_zero(stored: &Stored<'_>, places: &[Place]) -> bool {
+    let Ok(values) = stored.values(|value| value) else {
+        return false;
+    };
+    let used = |third: Option<usize>| match third {
+        None => values.as_slice(),
+        Some(third) => values
+            .chunks((values.len() / 3).max(1))
+            .nth(third)
+            .unwrap_or_default(),
+    };
+    places
+        .iter()
+        .all(|place| used(place.of_source).iter().all(|value| *value == 0.0))
 }
 
 /// The part of a name by which tensors outside a prefix are grouped: up to the dot after the last
@@ -420,16 +373,15 @@ fn outside<'a>(name: &'a str, prefix: &str) -> &'a str {
 
 /// Whether two copies of a network hold the same values.
 fn same_values(checkpoint: &Checkpoint<'_>, a: &Fit, b: &Fit) -> Result<bool> {
-    let failed = |error: std::io::Error| {
-        super::checkpoint::cannot_read(checkpoint.source(), error, super::checkpoint::AGAIN)
-    };
+    let failed = |error: std::io::Error| cannot_read(checkpoint.source(), error, AGAIN);
     let tensors = checkpoint.tensors();
     for (target, sources) in &a.sources {
         let Some(others) = b.sources.get(target) else {
             return Ok(false);
         };
         for (one, other) in sources.iter().zip(others) {
-            let (Some(one), Some(other)) = (tensors.get(one), tensors.get(other)) else {
+            let (Some(one), Some(other)) = (tensors.get(&one.name), tensors.get(&other.name))
+            else {
                 return Ok(false);
             };
             if !one.same_values(other).map_err(failed)? {
@@ -460,30 +412,6 @@ fn ambiguous(checkpoint: &Checkpoint<'_>, first: &Fit, other: &Fit) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_match_whole_parts_and_carry_numbers_and_rests() {
-        let rule = Rule::rename("layer.#.attention.*", "blocks.#.attn.*");
-        let to = |name: &str| rule.apply(name);
-        let whole = |name: &str| Some(Target::Tensor(name.to_owned(), WHOLE));
-        assert_eq!(
-            to("layer.11.attention.proj.bias"),
-            whole("blocks.11.attn.proj.bias")
-        );
-        for other in [
-            "layer.x.attention.proj",
-            "layer.1.attentions.proj",
-            "layer.1.attention",
-            "layers.1.attention.proj",
-            "layer..attention.proj",
-            "",
-        ] {
-            assert_eq!(to(other), None, "{other}");
-        }
-        let exact = Rule::rename("cls", "cls_token");
-        assert_eq!(exact.apply("cls"), whole("cls_token"));
-        assert_eq!(exact.apply("cls.weight"), None);
-    }
 
     #[test]
     fn what_lies_outside_a_prefix_is_grouped_by_where_it_leaves_it() {

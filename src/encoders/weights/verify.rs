@@ -74,8 +74,10 @@ pub enum PassedOver {
     Outside(String),
     /// It holds whole numbers: a batch counter, an index, a mask.
     Integers,
-    /// Inference does not use it, for this reason.
-    OfNoUse(&'static str),
+    /// Inference does not use it: it serves training, or follows from the sizes.
+    Unused,
+    /// It is a bias of zeros, which the network does without.
+    ZeroBias,
 }
 
 impl fmt::Display for PassedOver {
@@ -83,7 +85,10 @@ impl fmt::Display for PassedOver {
         match self {
             Self::Outside(prefix) => write!(f, "outside the network: {prefix}…"),
             Self::Integers => f.write_str("whole numbers: counters and indices"),
-            Self::OfNoUse(why) => f.write_str(why),
+            Self::Unused => {
+                f.write_str("unused in inference: of training, or following from sizes")
+            }
+            Self::ZeroBias => f.write_str("biases of zeros"),
         }
     }
 }
