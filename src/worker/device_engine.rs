@@ -97,8 +97,8 @@ impl Engine for DeviceEngine {
             prepared = prepared.dithered(seed);
         }
         let top5 = match recipe.weights {
-            WeightsKind::Trained => top5(&encoder, &prepared)?,
-            WeightsKind::Random => Vec::new(),
+            WeightsKind::Trained if spec.logits_len > 0 => top5(&encoder, &prepared)?,
+            WeightsKind::Trained | WeightsKind::Random => Vec::new(),
         };
         let weights_id = encoder.weights_id.clone();
         let field = EncoderField::new(encoder, recipe.readout.clone(), &prepared)?;

@@ -480,16 +480,22 @@ pub fn class_name(index: usize) -> String {
         .map_or_else(|| format!("class {index}"), |name| (*name).to_owned())
 }
 
-/// The five largest probabilities (softmax of the logits), largest first, with their class names.
+/// The five largest probabilities (softmax of the logits), largest first, with their class names where
+/// there are a thousand classes.
 pub fn top5(logits: &[f64]) -> Vec<(String, f32)> {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = logits.iter().map(|logit| (logit - largest).exp()).sum();
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+    // The names are those of the thousand classes, and of no others.
+    let name = |index: usize| match logits.len() {
+        1000 => class_name(index),
+        _ => format!("class {index}"),
+    };
     let probability = |index: usize| ((logits[index] - largest).exp() / total) as f32;
     order
         .into_iter()
         .take(5)
-        .map(|index| (class_name(index), probability(index)))
+        .map(|index| (name(index), probability(index)))
         .collect()
 }

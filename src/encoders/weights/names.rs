@@ -10,6 +10,7 @@ use super::super::resnet::keys as resnet;
 use super::super::swinv2::keys as swinv2;
 use super::super::vgg::keys as vgg;
 use super::super::vit::keys as vit;
+use super::Parameter;
 use super::remap::Naming;
 
 /// Ends of the names of tensors that no inference uses: they serve training, follow from the sizes, or
@@ -43,14 +44,25 @@ const UNUSED_PARTS: [&str; 8] = [
     "pooler.dense.",
 ];
 
+/// Beginnings of the names of classifiers and projection heads, which play no part in a network that is
+/// used without classes.
+const HEADS: [&str; 3] = ["head.", "fc.", "classifier."];
+
+/// Whether an architecture declares no head at all.
+pub(super) fn is_headless(parameters: &[Parameter]) -> bool {
+    let is_head = |name: &str| HEADS.iter().any(|head| name.starts_with(head));
+    !parameters.iter().any(|parameter| is_head(&parameter.name))
+}
+
 /// Whether a tensor that no architecture declares is known to play no part in inference.
-pub(super) fn is_of_no_use(name: &str) -> bool {
+pub(super) fn is_of_no_use(name: &str, is_headless: bool) -> bool {
     let ends = |end: &str| {
         name.strip_suffix(end)
             .is_some_and(|before| before.is_empty() || before.ends_with('.'))
     };
     UNUSED_ENDS.iter().any(|end| ends(end))
         || UNUSED_PARTS.iter().any(|begin| name.starts_with(begin))
+        || (is_headless && HEADS.iter().any(|begin| name.starts_with(begin)))
 }
 
 /// The namings under which an architecture's checkpoints are published, the declared one first.

@@ -268,6 +268,7 @@ fn of_copy(
     prefix: &str,
 ) -> Fit {
     let mut report = Report::new(checkpoint, parameters.len(), naming.library, prefix);
+    let is_headless = names::is_headless(parameters);
     let mut pieces: BTreeMap<&str, BTreeMap<Option<usize>, Piece>> = BTreeMap::new();
     let mut passed_over: BTreeMap<PassedOver, usize> = BTreeMap::new();
     for (name, stored) in checkpoint.tensors() {
@@ -282,7 +283,7 @@ fn of_copy(
         if !places.iter().any(|place| known(place).is_some()) {
             if !stored.value_type.is_float() {
                 pass_over(PassedOver::Integers);
-            } else if matches!(renaming, Some(Renaming::Unused)) || names::is_of_no_use(rest) {
+            } else if matches!(renaming, Some(Renaming::Unused)) || names::is_of_no_use(rest, is_headless) {
                 pass_over(PassedOver::Unused);
             } else if places.iter().any(|place| is_bias(&place.target)) && is_zero(stored, &places)
             {
