@@ -283,7 +283,9 @@ fn of_copy(
         if !places.iter().any(|place| known(place).is_some()) {
             if !stored.value_type.is_float() {
                 pass_over(PassedOver::Integers);
-            } else if matches!(renaming, Some(Renaming::Unused)) || names::is_of_no_use(rest, is_headless) {
+            } else if matches!(renaming, Some(Renaming::Unused))
+                || names::is_of_no_use(rest, is_headless)
+            {
                 pass_over(PassedOver::Unused);
             } else if places.iter().any(|place| is_bias(&place.target)) && is_zero(stored, &places)
             {
