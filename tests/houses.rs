@@ -24,7 +24,7 @@ const FLOORS: [(&str, u8); 14] = [
 ];
 
 /// Libraries with the modules that may name them.
-const LIBRARIES: [(&[&str], &[&str]); 4] = [
+const LIBRARIES: [(&[&str], &[&str]); 5] = [
     (
         &[
             "burn",
@@ -49,6 +49,10 @@ const LIBRARIES: [(&[&str], &[&str]); 4] = [
         &["app", "render"],
     ),
     (&["clap", "indicatif", "env_logger"], &["cli"]),
+    (
+        &["pytorch_reader", "safetensors", "hf_hub", "ureq"],
+        &["encoders"],
+    ),
     (&["wgpu"], &["app", "device", "render"]),
 ];
 
