@@ -1,7 +1,9 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
+mod buffers;
 pub mod efficientnet_lite;
 pub mod host_conv;
+pub mod host_dense;
 pub mod host_pool;
 pub mod layers;
 pub mod linear;
