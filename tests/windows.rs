@@ -1,7 +1,9 @@
 //! The CPU device's own convolutions and maxima against Burn's, in double precision.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData, module};
 use etascope::encoders::host_conv::Activation;
+use etascope::encoders::host_pool::PoolConfig;
+use etascope::encoders::value::Value;
 use etascope::encoders::windows::{Kernel, max_pool2d, max_pool2d_with_winners};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -262,42 +264,113 @@ fn not_a_number_passes_through_activations() {
     assert!(y.into_data().iter::<f32>().all(f32::is_nan));
 }
 
+/// Kernel, stride, padding.
+type Pooling = (usize, usize, usize);
+
 #[test]
 fn host_maxima_are_burns() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    for (side, kernel, stride) in [
-        ([9, 9], 3, 2),
-        ([10, 13], 3, 2),
-        ([113, 113], 3, 2),
-        ([8, 6], 2, 2),
-        ([7, 7], 2, 3),
+    let cases: [([usize; 2], Pooling); 14] = [
+        ([9, 9], (3, 2, 0)),
+        ([10, 13], (3, 2, 0)),
+        ([113, 113], (3, 2, 0)),
+        ([8, 6], (2, 2, 0)),
+        ([7, 7], (2, 3, 0)),
         // A last window would begin at or beyond the edge.
-        ([5, 6], 1, 3),
-        ([9, 8], 2, 5),
-        ([6, 10], 3, 7),
-        ([3, 3], 3, 1),
-    ] {
-        let x = random([2, 3, side[0], side[1]], &mut rng);
-        let [single, double] =
-            [DType::F32, DType::F64].map(|dtype| max_pool2d(tensor(&x, dtype), kernel, stride));
-        let double = double.into_data().convert_dtype(DType::F32);
-        single.into_data().assert_eq(&double, true);
+        ([5, 6], (1, 3, 0)),
+        ([9, 8], (2, 5, 0)),
+        ([6, 10], (3, 7, 0)),
+        ([3, 3], (3, 1, 0)),
+        ([112, 111], (3, 2, 1)),
+        ([5, 8], (3, 2, 1)),
+        ([6, 7], (5, 1, 2)),
+        ([9, 4], (4, 3, 2)),
+        ([1, 2], (3, 2, 1)),
+    ];
+    for (side, (kernel, stride, padding)) in cases {
+        for ceil in [false, true] {
+            let pool = PoolConfig {
+                kernel,
+                stride,
+                padding,
+                ceil,
+            };
+            // Padding with zeros instead of nothing would show where all values of a window are negative.
+            let (values, shape) = random([2, 3, side[0], side[1]], &mut rng);
+            let x = (values.iter().map(|v| v - 1.0).collect(), shape);
+            let [single, double] =
+                [DType::F32, DType::F64].map(|dtype| max_pool2d(tensor(&x, dtype), pool));
+            let double = double.into_data().convert_dtype(DType::F32);
+            single.into_data().assert_eq(&double, true);
+            let sides = side.map(|side| pool.output_side(side));
+            assert_eq!(double.shape()[2..], sides, "{side:?} {pool:?}");
 
-        let image = |dtype| tensor(&x, dtype).narrow(0, 0, 1);
-        let [single, double] = [DType::F32, DType::F64].map(|dtype| {
-            let (y, winners) = max_pool2d_with_winners(image(dtype), kernel, stride);
-            let pair = Tensor::cat(vec![y.clone(), y.clone() * 2.0], 0);
-            let restored = winners.restore(pair);
-            // What was selected and brought back is selected again.
-            let again = winners.select(restored.clone()).narrow(0, 0, 1);
-            [y, restored, again]
-        });
-        for (single, double) in single.into_iter().zip(double) {
-            let difference = relative_difference(single, double);
-            assert!(
-                difference < TOLERANCE,
-                "{side:?} k{kernel} s{stride}: {difference:e}"
-            );
+            let image = |dtype| tensor(&x, dtype).narrow(0, 0, 1);
+            let [single, double] = [DType::F32, DType::F64].map(|dtype| {
+                let (y, winners) = max_pool2d_with_winners(image(dtype), pool);
+                let pair = Tensor::cat(vec![y.clone(), y.clone() * 2.0], 0);
+                let restored = winners.restore(pair);
+                // What was selected and brought back is selected again.
+                let again = winners.select(restored.clone()).narrow(0, 0, 1);
+                [y, restored, again]
+            });
+            for (single, double) in single.into_iter().zip(double) {
+                let difference = relative_difference(single, double);
+                assert!(difference < TOLERANCE, "{side:?} {pool:?}: {difference:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pooling_needs_the_input_that_it_says() {
+    for (kernel, stride, padding) in [(3, 2, 0), (2, 2, 0), (3, 2, 1), (5, 3, 2), (4, 1, 1)] {
+        for ceil in [false, true] {
+            let pool = PoolConfig {
+                kernel,
+                stride,
+                padding,
+                ceil,
+            };
+            for output in 1..5 {
+                let least = pool.smallest_input(output);
+                assert_eq!(pool.output_side(least), output, "{pool:?}");
+                assert!(
+                    output == 1 || pool.output_side(least - 1) < output,
+                    "{pool:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn means_over_a_grid_are_burns_adaptive_pooling_with_its_derivative() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for (side, grid) in [
+        ([7, 7], 7),
+        ([9, 10], 7),
+        ([2, 1], 3),
+        ([13, 6], 6),
+        ([5, 4], 1),
+    ] {
+        let x = tensor(&random([2, 3, side[0], side[1]], &mut rng), DType::F64);
+        let found = Value::plain(x.clone()).grid_mean(grid).into_primal();
+        let expected = module::adaptive_avg_pool2d(x.clone(), [grid; 2]);
+        assert!(relative_difference(found, expected.clone()) < 1e-14);
+
+        let traced = Value::traced(x.clone().narrow(0, 0, 1)).grid_mean(grid);
+        if let Some(derivative) = traced.flatten().linearised() {
+            // Linear: the derivative is the map itself.
+            let forward = derivative.jvp(x.clone());
+            let flat = expected.reshape([2, 3 * grid * grid, 1, 1]);
+            assert!(relative_difference(forward, flat.clone()) < 1e-14);
+            let back = derivative.vjp(flat.clone());
+            let total = |t: Tensor<4>| t.sum().into_scalar::<f64>();
+            let (a, b) = (total(back * x), total(flat.clone() * flat));
+            assert!((a / b - 1.0).abs() < 1e-13, "{a} {b}");
+        } else {
+            panic!("traced values have a derivative");
         }
     }
 }
@@ -307,7 +380,10 @@ fn not_a_number_passes_through_maxima() {
     for at in 0..9 {
         let mut values = vec![1.0; 9];
         values[at] = f64::NAN;
-        let y = max_pool2d(tensor(&(values, [1, 1, 3, 3]), DType::F32), 3, 2);
+        let y = max_pool2d(
+            tensor(&(values, [1, 1, 3, 3]), DType::F32),
+            PoolConfig::inside(3, 2),
+        );
         assert!(
             y.into_data().iter::<f32>().all(f32::is_nan),
             "position {at}"

@@ -41,7 +41,7 @@ pub fn give_back(tensor: FlexTensor) {
     if !tensor.is_unique() {
         return;
     }
-    let Ok(buffer) = tensor.into_data().into_vec::<f32>() else {
+    let Ok(buffer) = tensor.into_data().try_into_vec::<f32>() else {
         return;
     };
     USED_UP.with_borrow_mut(|buffers| {

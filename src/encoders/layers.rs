@@ -1,7 +1,7 @@
 //! Frozen layers: plain tensors with the arithmetic of a layer, forward and transposed.
 //!
 //! A frozen encoder trains nothing, so its layers are not burn modules. BatchNorm is folded into the
-//! convolution before it, in f64, when the layer is loaded.
+//! convolution before it, in f64, when the layer is loaded, see [`super::plans`].
 
 use std::sync::Arc;
 
@@ -119,6 +119,15 @@ impl ConvConfig {
         self.inputs / self.groups * self.kernel * self.kernel
     }
 
+    /// Side of the smallest input whose output has side `output`, which is at least 1.
+    pub fn smallest_input(&self, output: usize) -> usize {
+        let last = (output - 1) * self.stride;
+        match self.padding {
+            Padding::Symmetric(zeros) => (last + self.kernel).saturating_sub(2 * zeros).max(1),
+            Padding::Same => last + 1,
+        }
+    }
+
     /// Side of the output for an input of side `input`.
     pub fn output_side(&self, input: usize) -> usize {
         let (before, after) = self.padding.around(input, self.kernel, self.stride);
@@ -167,28 +176,30 @@ impl Conv2d {
             outputs: biases.len(),
             ..largest
         };
-        Ok(Self::new(config, kernels, biases, at))
+        Ok(Self::side_by_side(config, kernels, biases, at))
     }
 
-    /// A convolution with parameter `{key}.weight` and no bias, followed by the BatchNorm `norm`,
-    /// folded into it: `w ← w·γ/√(σ²+ε)`, `b = β − μ·γ/√(σ²+ε)`.
-    pub fn load_with_norm(
-        weights: &mut Weights,
-        key: &str,
+    /// A convolution with these values, row after row.
+    pub(super) fn new(
         config: ConvConfig,
-        norm: &BatchNorm,
+        weight: Vec<f64>,
+        bias: Vec<f64>,
         at: &Placement,
-    ) -> Result<Self> {
-        let mut weight = weights.take(&format!("{key}.weight"))?;
-        let (scale, shift) = norm.load(weights)?;
-        for (row, factor) in weight.chunks_exact_mut(config.fan_in()).zip(&scale) {
-            row.iter_mut().for_each(|w| *w *= factor);
-        }
-        let weight = at.tensor(weight, config.weight_shape());
-        Ok(Self::new(config, vec![weight], shift, at))
+    ) -> Self {
+        Self::side_by_side(
+            config,
+            vec![at.tensor(weight, config.weight_shape())],
+            bias,
+            at,
+        )
     }
 
-    fn new(config: ConvConfig, kernels: Vec<Tensor<4>>, bias: Vec<f64>, at: &Placement) -> Self {
+    fn side_by_side(
+        config: ConvConfig,
+        kernels: Vec<Tensor<4>>,
+        bias: Vec<f64>,
+        at: &Placement,
+    ) -> Self {
         let kernel = Kernel::new(kernels, [config.stride; 2], config.groups);
         Self {
             kernel: Arc::new(kernel),
@@ -242,10 +253,26 @@ pub struct BatchNorm {
     pub channels: usize,
     /// Added to the variance.
     pub epsilon: f64,
+    /// Scale γ in an untrained network.
+    pub initial_scale: f64,
 }
 
 impl BatchNorm {
-    /// The four tensors, initialised to the identity.
+    /// PyTorch's own ε.
+    pub const TORCH_EPSILON: f64 = 1e-5;
+
+    /// A BatchNorm that begins as the identity, but for ε.
+    pub fn new(key: String, channels: usize, epsilon: f64) -> Self {
+        Self {
+            key,
+            channels,
+            epsilon,
+            initial_scale: 1.0,
+        }
+    }
+
+    /// The four tensors; in an untrained network the shift is 0 and the statistics are those of unit
+    /// variance around 0.
     pub fn parameters(&self) -> [Parameter; 4] {
         let of = |name: &str, value: f64, trained: bool| Parameter {
             name: format!("{}.{name}", self.key),
@@ -254,7 +281,7 @@ impl BatchNorm {
             trained,
         };
         [
-            of("weight", 1.0, true),
+            of("weight", self.initial_scale, true),
             of("bias", 0.0, true),
             of("running_mean", 0.0, false),
             of("running_var", 1.0, false),
@@ -262,7 +289,7 @@ impl BatchNorm {
     }
 
     /// Scale and shift per channel that it amounts to.
-    fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub(super) fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
         let [gamma, beta, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
             .map(|name| format!("{}.{name}", self.key));
         let variance = weights.take(&variance)?;
@@ -280,6 +307,28 @@ impl BatchNorm {
             .map(|(beta, (mean, scale))| beta - mean * scale)
             .collect();
         Ok((scale, shift))
+    }
+}
+
+/// A BatchNorm with no convolution directly before it: one scale and one shift a channel.
+#[derive(Clone, Debug)]
+pub struct ScaleShift {
+    /// (1, channel, 1, 1).
+    scale: Tensor<4>,
+    shift: Tensor<4>,
+}
+
+impl ScaleShift {
+    /// What the BatchNorm `norm` amounts to.
+    pub fn load(weights: &mut Weights<'_>, norm: &BatchNorm, at: &Placement) -> Result<Self> {
+        let (scale, shift) = norm.load(weights)?;
+        let [scale, shift] = [scale, shift].map(|v| at.tensor(v, [1, norm.channels, 1, 1]));
+        Ok(Self { scale, shift })
+    }
+
+    /// Scale and shift, each (1, channel, 1, 1).
+    pub fn factors(&self) -> [Tensor<4>; 2] {
+        [self.scale.clone(), self.shift.clone()]
     }
 }
 

@@ -40,6 +40,14 @@ pub enum LinearOp {
     Matrix(Tensor<2>),
     /// Reversal of the order of the channels.
     ReverseChannels,
+    /// A matrix that combines the rows of every plane and one that combines its columns, each
+    /// (outputs, inputs).
+    Separable(Box<[Tensor<2>; 2]>),
+    /// All values of an input as one vector.
+    Flatten {
+        /// Channels, rows and columns of the input.
+        input: [usize; 3],
+    },
 }
 
 impl LinearOp {
@@ -57,6 +65,11 @@ impl LinearOp {
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
+            Self::Separable(matrices) => separable(t, (**matrices).clone()),
+            Self::Flatten { input } => {
+                let batch = t.dims()[0];
+                t.reshape([batch, input.iter().product(), 1, 1])
+            }
         }
     }
 
@@ -77,6 +90,13 @@ impl LinearOp {
             }
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
             Self::ReverseChannels => reverse_channels(v),
+            Self::Separable(matrices) => separable(v, (**matrices).clone().map(Tensor::transpose)),
+            Self::Flatten {
+                input: [channels, rows, cols],
+            } => {
+                let batch = v.dims()[0];
+                v.reshape([batch, *channels, *rows, *cols])
+            }
         }
     }
 }
@@ -97,6 +117,22 @@ pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
     x.reshape([batch, channels, rows * cols])
         .mean_dim(2)
         .reshape([batch, channels, 1, 1])
+}
+
+/// Every plane X becomes `rows · X · colsᵀ`; both matrices are (outputs, inputs).
+pub fn separable(x: Tensor<4>, [rows, cols]: [Tensor<2>; 2]) -> Tensor<4> {
+    let [batch, channels, height, width] = x.dims();
+    let ([out_height, _], [out_width, _]) = (rows.dims(), cols.dims());
+    let planes = batch * channels;
+    x.reshape([planes * height, width])
+        .matmul(cols.transpose())
+        .reshape([planes, height, out_width])
+        .swap_dims(1, 2)
+        .reshape([planes * out_width, height])
+        .matmul(rows.transpose())
+        .reshape([planes, out_width, out_height])
+        .swap_dims(1, 2)
+        .reshape([batch, channels, out_height, out_width])
 }
 
 /// One step of the sequence. Step i computes activation i + 1 from earlier ones; activation 0 is the

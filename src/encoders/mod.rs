@@ -1,16 +1,23 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
+pub mod alexnet;
+pub mod architecture;
 mod buffers;
+pub mod chain;
 pub mod efficientnet_lite;
 pub mod host_conv;
 pub mod host_dense;
 pub mod host_pool;
 pub mod layers;
 pub mod linear;
+pub mod plans;
 pub mod registry;
+pub mod resnet;
 pub mod squeezenet;
 pub mod value;
+pub mod vgg;
 pub mod weights;
+pub mod wide_resnet;
 pub mod windows;
 
 use std::ops::ControlFlow;

