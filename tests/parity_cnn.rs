@@ -168,10 +168,10 @@ fn cases() -> Vec<Case> {
 
 fn spec(name: &'static str, architecture: &Architecture, side_px: usize) -> EncoderSpec {
     EncoderSpec {
-        name,
-        title: name,
-        source: "random numbers",
-        licence: "MIT",
+        name: name.into(),
+        title: name.into(),
+        source: "random numbers".into(),
+        licence: "MIT".into(),
         side_px,
         pooled_len: architecture.pooled_len(),
         logits_len: architecture.logits_len(),

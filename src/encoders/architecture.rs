@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::alexnet::AlexNetConfig;
+use super::convnext::{ConvNeXt, ConvNeXtConfig};
 use super::efficientnet_lite::{Conventions, EfficientNetLite, EfficientNetLiteConfig};
 use super::layers::Placement;
 use super::resnet::{ResNet, ResNetConfig};
 use super::squeezenet::{SqueezeNet, SqueezeNetConfig};
+use super::swinv2::{SwinV2, SwinV2Config};
 use super::vgg::VggConfig;
+use super::vit::{Vit, VitConfig};
 use super::weights::{Parameter, Weights};
 use super::wide_resnet::{WideResNet, WideResNetConfig};
 use super::{Encoder, EncoderSpec, StageSpec};
@@ -34,9 +37,66 @@ pub enum Architecture {
     /// AlexNet.
     #[serde(rename = "alexnet")]
     AlexNet(AlexNetConfig),
+    /// ConvNeXt.
+    #[serde(rename = "convnext")]
+    ConvNeXt(ConvNeXtConfig),
+    /// Vision Transformer, DINOv2, DINOv3 and SynCLR.
+    Vit(VitConfig),
+    /// Swin Transformer V2.
+    #[serde(rename = "swinv2")]
+    SwinV2(SwinV2Config),
 }
 
 impl Architecture {
+    /// Names of the published networks, see [`Self::published`].
+    pub const PUBLISHED: [&str; 45] = [
+        "tf_efficientnet_lite0",
+        "tf_efficientnet_lite1",
+        "tf_efficientnet_lite2",
+        "tf_efficientnet_lite3",
+        "tf_efficientnet_lite4",
+        "efficientnet_lite0",
+        "efficientnet_lite1",
+        "efficientnet_lite2",
+        "efficientnet_lite3",
+        "efficientnet_lite4",
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "resnet101",
+        "resnet152",
+        "wide_resnet50_2",
+        "wide_resnet101_2",
+        "resnet18_cifar",
+        "vgg16",
+        "vgg16_bn",
+        "vgg16_cifar",
+        "wrn28_10_cifar",
+        "alexnet",
+        "squeezenet1_0",
+        "squeezenet1_1",
+        "convnext_tiny",
+        "convnext_small",
+        "convnext_base",
+        "convnext_large",
+        "vit_small_patch16_224",
+        "vit_base_patch16_224",
+        "vit_large_patch16_224",
+        "synclr_vit_base_patch16",
+        "vit_small_patch14_dinov2",
+        "vit_base_patch14_dinov2",
+        "vit_large_patch14_dinov2",
+        "vit_small_patch14_reg4_dinov2",
+        "vit_base_patch14_reg4_dinov2",
+        "vit_large_patch14_reg4_dinov2",
+        "vit_base_patch16_dinov3",
+        "swinv2_tiny_window8_256",
+        "swinv2_small_window8_256",
+        "swinv2_base_window8_256",
+        "swinv2_base_window12to16_192to256",
+        "swinv2_base_window12to24_192to384",
+    ];
+
     /// The published network of this name: torchvision's and timm's names, with `_cifar` for networks of
     /// ten classes whose stem suits 32 pixels. `None` where there is none.
     pub fn published(name: &str) -> Option<Self> {
@@ -73,6 +133,26 @@ impl Architecture {
             "alexnet" => Self::AlexNet(AlexNetConfig::alexnet()),
             "squeezenet1_0" => Self::SqueezeNet(SqueezeNetConfig::v1_0()),
             "squeezenet1_1" => Self::SqueezeNet(SqueezeNetConfig::v1_1()),
+            "convnext_tiny" => Self::ConvNeXt(ConvNeXtConfig::tiny()),
+            "convnext_small" => Self::ConvNeXt(ConvNeXtConfig::small()),
+            "convnext_base" => Self::ConvNeXt(ConvNeXtConfig::base()),
+            "convnext_large" => Self::ConvNeXt(ConvNeXtConfig::large()),
+            "vit_small_patch16_224" => Self::Vit(VitConfig::small16()),
+            "vit_base_patch16_224" => Self::Vit(VitConfig::base16()),
+            "vit_large_patch16_224" => Self::Vit(VitConfig::large16()),
+            "synclr_vit_base_patch16" => Self::Vit(VitConfig::synclr_base16()),
+            "vit_small_patch14_dinov2" => Self::Vit(VitConfig::dinov2_small14(false)),
+            "vit_base_patch14_dinov2" => Self::Vit(VitConfig::dinov2_base14(false)),
+            "vit_large_patch14_dinov2" => Self::Vit(VitConfig::dinov2_large14(false)),
+            "vit_small_patch14_reg4_dinov2" => Self::Vit(VitConfig::dinov2_small14(true)),
+            "vit_base_patch14_reg4_dinov2" => Self::Vit(VitConfig::dinov2_base14(true)),
+            "vit_large_patch14_reg4_dinov2" => Self::Vit(VitConfig::dinov2_large14(true)),
+            "vit_base_patch16_dinov3" => Self::Vit(VitConfig::dinov3_base16()),
+            "swinv2_tiny_window8_256" => Self::SwinV2(SwinV2Config::tiny(8)),
+            "swinv2_small_window8_256" => Self::SwinV2(SwinV2Config::small(8)),
+            "swinv2_base_window8_256" => Self::SwinV2(SwinV2Config::base(8)),
+            "swinv2_base_window12to16_192to256" => Self::SwinV2(SwinV2Config::base_from_192(16)),
+            "swinv2_base_window12to24_192to384" => Self::SwinV2(SwinV2Config::base_from_192(24)),
             _ => return None,
         })
     }
@@ -86,6 +166,9 @@ impl Architecture {
             Self::Vgg(config) => config.plan().parameters(),
             Self::WideResNet(config) => config.parameters(),
             Self::AlexNet(config) => config.plan().parameters(),
+            Self::ConvNeXt(config) => config.parameters(),
+            Self::Vit(config) => config.parameters(),
+            Self::SwinV2(config) => config.parameters(),
         }
     }
 
@@ -141,14 +224,26 @@ impl Architecture {
         match self {
             // Padding leaves at least one position of any input.
             Self::EfficientNetLite(_) | Self::ResNet(_) | Self::WideResNet(_) => 1,
+            // Strides of 32 in all, without padding.
+            Self::ConvNeXt(_) | Self::SwinV2(_) => 32,
+            Self::Vit(config) => config.patch,
             Self::SqueezeNet(config) => config.smallest_side(),
             Self::Vgg(config) => config.plan().smallest_side(),
             Self::AlexNet(config) => config.plan().smallest_side(),
         }
     }
 
-    /// The stages for a square input of `side_px`, at least [`Self::smallest_side`], in the order of
-    /// execution.
+    /// What the side of an input must be a multiple of.
+    pub fn side_step(&self) -> usize {
+        match self {
+            Self::Vit(config) => config.patch,
+            Self::SwinV2(_) => 4,
+            _ => 1,
+        }
+    }
+
+    /// The stages for a square input of `side_px`, at least [`Self::smallest_side`] and a multiple of
+    /// [`Self::side_step`], in the order of execution.
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
         match self {
             Self::EfficientNetLite(config) => config.stage_specs(side_px),
@@ -157,6 +252,9 @@ impl Architecture {
             Self::Vgg(config) => config.plan().stage_specs(side_px),
             Self::WideResNet(config) => config.stage_specs(side_px),
             Self::AlexNet(config) => config.plan().stage_specs(side_px),
+            Self::ConvNeXt(config) => config.stage_specs(side_px),
+            Self::Vit(config) => config.stage_specs(side_px),
+            Self::SwinV2(config) => config.stage_specs(side_px),
         }
     }
 
@@ -169,10 +267,13 @@ impl Architecture {
             Self::Vgg(config) => config.plan().pooled_len(),
             Self::WideResNet(config) => config.pooled_len(),
             Self::AlexNet(config) => config.hidden,
+            Self::ConvNeXt(config) => config.pooled_len(),
+            Self::Vit(config) => config.dim,
+            Self::SwinV2(config) => config.pooled_len(),
         }
     }
 
-    /// Number of classes.
+    /// Number of classes; 0 for a network without classifier.
     pub fn logits_len(&self) -> usize {
         match self {
             Self::EfficientNetLite(config) => config.classes,
@@ -181,6 +282,9 @@ impl Architecture {
             Self::Vgg(config) => config.classes,
             Self::WideResNet(config) => config.classes,
             Self::AlexNet(config) => config.classes,
+            Self::ConvNeXt(config) => config.classes,
+            Self::Vit(config) => config.classes,
+            Self::SwinV2(config) => config.classes,
         }
     }
 
@@ -204,6 +308,9 @@ impl Architecture {
             Self::Vgg(config) => Box::new(config.plan().load(spec, weights, at)?),
             Self::WideResNet(config) => Box::new(WideResNet::load(config, spec, weights, at)?),
             Self::AlexNet(config) => Box::new(config.plan().load(spec, weights, at)?),
+            Self::ConvNeXt(config) => Box::new(ConvNeXt::load(config, spec, weights, at)?),
+            Self::Vit(config) => Box::new(Vit::load(config, spec, weights, at)?),
+            Self::SwinV2(config) => Box::new(SwinV2::load(config, spec, weights, at)?),
         })
     }
 }

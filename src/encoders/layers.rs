@@ -348,8 +348,8 @@ impl Linear {
         [inputs, outputs]: [usize; 2],
         at: &Placement,
     ) -> Result<Self> {
-        let weight = at.tensor(weights.take(&format!("{key}.weight"))?, [outputs, inputs]);
-        let bias = at.tensor(weights.take(&format!("{key}.bias"))?, [outputs]);
+        let weight = weights.tensor(&format!("{key}.weight"), [outputs, inputs], at)?;
+        let bias = weights.tensor(&format!("{key}.bias"), [outputs], at)?;
         Ok(Self {
             weight: weight.transpose(),
             bias,

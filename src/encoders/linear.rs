@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+use super::attention::AttentionAt;
 use super::host_conv::Activation;
 use super::layers;
+use super::norm::NormAt;
+use super::positions::{Blocks, Rearrangement};
 use super::windows::{Kernel, Margins, Winners};
 
 /// One linear map between activations (batch, channel, row, column).
@@ -48,6 +51,14 @@ pub enum LinearOp {
         /// Channels, rows and columns of the input.
         input: [usize; 3],
     },
+    /// A layer norm.
+    LayerNorm(Box<NormAt>),
+    /// An attention.
+    Attention(Box<AttentionAt>),
+    /// Positions in another order.
+    Rearrangement(Box<Rearrangement>),
+    /// Blocks gathered into channels.
+    Blocks(Blocks),
 }
 
 impl LinearOp {
@@ -70,6 +81,10 @@ impl LinearOp {
                 let batch = t.dims()[0];
                 t.reshape([batch, input.iter().product(), 1, 1])
             }
+            Self::LayerNorm(norm) => norm.apply(t),
+            Self::Attention(attention) => attention.apply(t),
+            Self::Rearrangement(rearrangement) => rearrangement.apply(t),
+            Self::Blocks(blocks) => blocks.apply(t),
         }
     }
 
@@ -97,6 +112,10 @@ impl LinearOp {
                 let batch = v.dims()[0];
                 v.reshape([batch, *channels, *rows, *cols])
             }
+            Self::LayerNorm(norm) => norm.transposed(v),
+            Self::Attention(attention) => attention.transposed(v),
+            Self::Rearrangement(rearrangement) => rearrangement.transposed(v),
+            Self::Blocks(blocks) => blocks.transposed(v),
         }
     }
 }

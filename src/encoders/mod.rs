@@ -2,25 +2,37 @@
 
 pub mod alexnet;
 pub mod architecture;
+pub mod attention;
 mod buffers;
 pub mod chain;
+pub mod convnext;
 pub mod efficientnet_lite;
+pub mod host_attention;
 pub mod host_conv;
 pub mod host_dense;
 pub mod host_pool;
+pub mod host_token;
 pub mod layers;
 pub mod linear;
+pub mod norm;
 pub mod plans;
+pub mod position_embedding;
+pub mod positions;
 pub mod registry;
+pub mod renaming;
 pub mod resnet;
 pub mod squeezenet;
+pub mod swinv2;
+pub mod tokens;
 pub mod value;
 pub mod vgg;
+pub mod vit;
 pub mod weights;
 pub mod wide_resnet;
 pub mod windows;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use burn::tensor::{Tensor, TensorCreationOptions, TensorData};
 use serde::{Deserialize, Serialize};
@@ -76,18 +88,18 @@ pub struct StageSpec {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EncoderSpec {
     /// Registry name, for example `efficientnet_lite0`.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// Name for people, for example `EfficientNet-Lite0`.
-    pub title: &'static str,
+    pub title: Arc<str>,
     /// Paper and original code.
-    pub source: &'static str,
+    pub source: Arc<str>,
     /// Licence of the weights.
-    pub licence: &'static str,
+    pub licence: Arc<str>,
     /// Input side in pixels.
     pub side_px: usize,
     /// Length of the pooled feature.
     pub pooled_len: usize,
-    /// Number of classes.
+    /// Number of classes; 0 for an encoder without classifier.
     pub logits_len: usize,
     /// Parameters, BatchNorm statistics not counted.
     pub parameters: usize,
@@ -102,7 +114,7 @@ impl EncoderSpec {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    /// [`ErrorKind::Request`] where the encoder has no such stage or no classifier.
     pub fn readout_len(&self, readout: &Readout) -> Result<usize> {
         Ok(self.readout_shape(readout)?.iter().product())
     }
@@ -111,10 +123,16 @@ impl EncoderSpec {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    /// [`ErrorKind::Request`] where the encoder has no such stage or no classifier.
     pub fn readout_shape(&self, readout: &Readout) -> Result<[usize; 3]> {
         match readout {
             Readout::Pooled => Ok([self.pooled_len, 1, 1]),
+            Readout::Logits if self.logits_len == 0 => Err(Error::new(
+                ErrorKind::Request,
+                format!("cannot read the logits of {}", self.title),
+                "it was trained without classes and has no classifier",
+                "Choose the pooled feature or a stage",
+            )),
             Readout::Logits => Ok([self.logits_len, 1, 1]),
             Readout::Stage(index) => {
                 self.stages
@@ -149,7 +167,7 @@ pub trait Encoder: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    /// [`ErrorKind::Request`] where the encoder has no such stage or no classifier.
     fn forward_normalised(&self, x: Value, readout: &Readout) -> Result<Value> {
         self.spec().readout_shape(readout)?;
         let mut found = None;
@@ -169,7 +187,7 @@ pub trait Encoder: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Request`] where the encoder has no such stage.
+    /// [`ErrorKind::Request`] where the encoder has no such stage or no classifier.
     fn forward(&self, pixels: Value, readout: &Readout) -> Result<Value> {
         self.forward_normalised(self.normalised(pixels), readout)
     }

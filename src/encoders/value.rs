@@ -88,6 +88,20 @@ impl Value {
         Self { primal, trace }
     }
 
+    /// The result `primal` of an operation on this value; its derivative `op` is made only if this value is
+    /// traced.
+    pub(super) fn mapped(self, primal: Tensor<4>, op: impl FnOnce() -> LinearOp) -> Self {
+        Self::map(self.trace, primal, |_| op())
+    }
+
+    /// The result of an operation whose derivative is the identity.
+    pub(super) fn unchanged(self, operation: impl FnOnce(Tensor<4>) -> Tensor<4>) -> Self {
+        Self {
+            primal: operation(self.primal),
+            trace: self.trace,
+        }
+    }
+
     /// A convolution with bias and its activation.
     pub fn conv2d(self, conv: &Conv2d) -> Self {
         let input = self.side();

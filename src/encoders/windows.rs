@@ -404,7 +404,7 @@ impl Winners {
 }
 
 /// The values of a single-precision tensor on the CPU device, row after row; `None` elsewhere.
-fn on_host<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
+pub(super) fn on_host<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     if tensor.dtype() != DType::F32 {
         return None;
     }
@@ -433,7 +433,8 @@ fn into_host<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     values
 }
 
-fn from_host(values: Vec<f32>, dims: [usize; 4]) -> Tensor<4> {
+/// A single-precision tensor on the CPU device.
+pub(super) fn from_host(values: Vec<f32>, dims: [usize; 4]) -> Tensor<4> {
     let tensor = FlexTensor::from_data(TensorData::new(values, dims));
     Tensor::from_primitive::<Flex>(tensor)
 }

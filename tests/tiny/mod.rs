@@ -93,10 +93,10 @@ impl Tiny {
         };
         let bgr = matches!(self, Self::SqueezeNet);
         EncoderSpec {
-            name: self.name(),
-            title: self.name(),
-            source: "random numbers",
-            licence: "MIT",
+            name: self.name().into(),
+            title: self.name().into(),
+            source: "random numbers".into(),
+            licence: "MIT".into(),
             side_px,
             pooled_len,
             logits_len: 10,

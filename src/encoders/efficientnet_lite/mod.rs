@@ -10,6 +10,7 @@
 //!   act in training only, are left out.
 
 mod config;
+pub mod keys;
 mod model;
 
 pub use config::{Conventions, EfficientNetLiteConfig, StageConfig};

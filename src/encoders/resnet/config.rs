@@ -51,7 +51,7 @@ pub struct ResNetConfig {
     pub block: Block,
     /// The stages after the stem.
     pub stages: Vec<ResNetStage>,
-    /// Number of classes.
+    /// Number of classes; 0 leaves the classifier out.
     pub classes: usize,
     /// Whether the last BatchNorm of each block begins with scale 0, so that an untrained block passes
     /// its input on: timm's default. In torchvision's default it begins with 1.
@@ -176,7 +176,7 @@ impl ResNetConfig {
         std::iter::once(&plan.stem)
             .chain(layers)
             .flat_map(ConvPlan::parameters)
-            .chain(plan.classifier.parameters())
+            .chain(plan.classifier.iter().flat_map(LinearPlan::parameters))
             .collect()
     }
 
@@ -205,12 +205,12 @@ impl ResNetConfig {
             stem,
             pool,
             stages,
-            classifier: LinearPlan {
+            classifier: (self.classes > 0).then(|| LinearPlan {
                 key: "fc".into(),
                 shape: [inputs, self.classes],
                 init: torch_default(inputs),
                 bias: torch_default(inputs),
-            },
+            }),
         }
     }
 
@@ -266,7 +266,7 @@ pub(super) struct Plan {
     pub stem: ConvPlan,
     pub pool: Option<PoolConfig>,
     pub stages: Vec<Vec<BlockPlan>>,
-    pub classifier: LinearPlan,
+    pub classifier: Option<LinearPlan>,
 }
 
 /// A block: layers with a ReLU between them and one after the sum with the block's input.

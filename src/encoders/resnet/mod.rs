@@ -11,6 +11,7 @@
 //! - Deviations: BatchNorm is folded into the convolutions.
 
 mod config;
+pub mod keys;
 mod model;
 
 pub use config::{Block, ResNetConfig, ResNetStage, Stem};

@@ -18,7 +18,7 @@ pub struct ResNet {
     stem: Conv2d,
     pool: Option<PoolConfig>,
     stages: Vec<Vec<Block>>,
-    classifier: Linear,
+    classifier: Option<Linear>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,9 @@ impl ResNet {
             stages,
             stem: plan.stem.load(weights, at)?.then(Activation::Relu),
             pool: plan.pool,
-            classifier: plan.classifier.load(weights, at)?,
+            classifier: (plan.classifier.as_ref())
+                .map(|plan| plan.load(weights, at))
+                .transpose()?,
         })
     }
 }
@@ -100,6 +102,9 @@ impl Encoder for ResNet {
         }
         let x = x.spatial_mean();
         visitor(Readout::Pooled, &x)?;
-        visitor(Readout::Logits, &x.linear(&self.classifier))
+        match &self.classifier {
+            Some(classifier) => visitor(Readout::Logits, &x.linear(classifier)),
+            None => ControlFlow::Continue(()),
+        }
     }
 }

@@ -12,5 +12,6 @@
 //!   others the mean over positions is taken.
 
 mod config;
+pub mod keys;
 
 pub use config::{VggConfig, VggHead};
