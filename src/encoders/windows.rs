@@ -37,11 +37,35 @@ pub fn conv2d(
         ];
         return from_host(y, dims);
     }
-    let y = module::conv2d(x, weight.clone(), bias.cloned(), options.clone());
+    let y = if is_pointwise(weight, options) {
+        pointwise(x, weight, bias)
+    } else {
+        module::conv2d(x, weight.clone(), bias.cloned(), options.clone())
+    };
     match activation {
         Activation::None => y,
         Activation::Relu => activation::relu(y),
         Activation::Relu6 => y.clamp(0.0, 6.0),
+    }
+}
+
+fn is_pointwise(weight: &Tensor<4>, options: &ConvOptions<2>) -> bool {
+    let [_, _, rows, cols] = weight.dims();
+    [rows, cols] == [1, 1]
+        && options.stride == [1, 1]
+        && options.padding == [(0, 0), (0, 0)]
+        && options.groups == 1
+}
+
+/// A 1×1 convolution as one product of matrices, which every device does well.
+fn pointwise(x: Tensor<4>, weight: &Tensor<4>, bias: Option<&Tensor<1>>) -> Tensor<4> {
+    let ([batch, inputs, rows, cols], [outputs, ..]) = (x.dims(), weight.dims());
+    let weight = weight.clone().reshape([1, outputs, inputs]);
+    let y = weight.matmul(x.reshape([batch, inputs, rows * cols]));
+    let y = y.reshape([batch, outputs, rows, cols]);
+    match bias {
+        Some(bias) => y + bias.clone().reshape([1, outputs, 1, 1]),
+        None => y,
     }
 }
 
