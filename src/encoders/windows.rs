@@ -99,7 +99,7 @@ impl Kernel {
                     first += outputs;
                     let (x, margins) = self.at_centre(x.clone(), margins, [rows, columns]);
                     let options = self.options(margins);
-                    module::conv2d(x, part.clone(), bias, options)
+                    conv2d(x, part, bias, options)
                 });
                 let outputs: Vec<Tensor<4>> = outputs.collect();
                 let y = Tensor::cat(outputs, 1);
@@ -220,7 +220,7 @@ impl Kernel {
                 (kernel[axis] - 1 - before, kernel[axis] - 1 - after)
             });
             let options = ConvOptions::new_with_padding([1; 2], margins, [1; 2], groups);
-            return module::conv2d(cotangent, mirrored(weight, groups), None, options);
+            return conv2d(cotangent, &mirrored(weight, groups), None, options);
         }
         let [_, _, rows, columns] = cotangent.dims();
         let output = [rows, columns];
@@ -247,6 +247,32 @@ impl Kernel {
             };
         }
         x
+    }
+}
+
+/// A convolution by Burn.
+fn conv2d(
+    x: Tensor<4>,
+    weight: &Tensor<4>,
+    bias: Option<Tensor<1>>,
+    options: ConvOptions<2>,
+) -> Tensor<4> {
+    let ([batch, inputs, rows, cols], [outputs, .., kernel_rows, kernel_cols]) =
+        (x.dims(), weight.dims());
+    let pointwise = [kernel_rows, kernel_cols] == [1, 1]
+        && options.stride == [1, 1]
+        && options.padding == [(0, 0), (0, 0)]
+        && options.groups == 1;
+    if !pointwise {
+        return module::conv2d(x, weight.clone(), bias, options);
+    }
+    // One product of matrices, which every device does well.
+    let weight = weight.clone().reshape([1, outputs, inputs]);
+    let y = weight.matmul(x.reshape([batch, inputs, rows * cols]));
+    let y = y.reshape([batch, outputs, rows, cols]);
+    match bias {
+        Some(bias) => y + bias.reshape([1, outputs, 1, 1]),
+        None => y,
     }
 }
 
