@@ -7,6 +7,7 @@ mod tiny;
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
+use etascope::ErrorKind;
 use etascope::device::{self, DeviceChoice};
 use etascope::encoders::alexnet::AlexNetConfig;
 use etascope::encoders::architecture::Architecture;
@@ -423,6 +424,7 @@ fn untrained_networks_begin_as_the_originals_do() {
                     // A uniform distribution ends at 1.73 standard deviations.
                     assert!(largest > 2.0 * std, "{what}");
                 }
+                Init::TruncatedNormal { .. } => panic!("{what}: none of these begins so"),
                 Init::Uniform { bound } => {
                     assert!((3f64.sqrt() * rms / bound - 1.0).abs() < slack, "{what}");
                     assert!(largest <= 1.001 * bound, "{what}");
@@ -493,6 +495,37 @@ fn an_architecture_is_plain_data() {
 }
 
 #[test]
+fn sizes_that_make_no_network_are_refused() {
+    let refused = |architecture: &Architecture, side| {
+        let error = architecture.check(side).expect_err("it makes no network");
+        assert_eq!(error.kind, ErrorKind::Request);
+        error.to_string()
+    };
+    for (name, original) in originals() {
+        let architecture = published(&name);
+        architecture.check(original.smallest_side).expect("it fits");
+        let message = refused(&architecture, original.smallest_side - 1);
+        assert!(
+            message.contains(&original.smallest_side.to_string()),
+            "{message}"
+        );
+    }
+    let without = |change: &dyn Fn(&mut ResNetConfig)| {
+        let mut config = ResNetConfig::resnet18();
+        change(&mut config);
+        refused(&Architecture::ResNet(config), 224)
+    };
+    assert!(without(&|config| config.classes = 0).contains("fc.weight"));
+    assert!(without(&|config| config.stem_channels = 0).contains("conv1.weight"));
+    assert!(without(&|config| config.stages[2].width = 0).contains("layer3.0.conv1.weight"));
+    for (stride, kernel) in [(0, 3), (1, 4)] {
+        let mut config = EfficientNetLiteConfig::lite0();
+        (config.stages[3].stride, config.stages[3].kernel) = (stride, kernel);
+        assert!(refused(&Architecture::EfficientNetLite(config), 224).contains("stride"));
+    }
+}
+
+#[test]
 fn a_wide_residual_network_has_a_depth_of_the_papers() {
     let wrn = |depth, factor| WideResNetConfig::wrn(depth, factor, 10);
     assert_eq!(
@@ -510,6 +543,6 @@ fn a_wide_residual_network_has_a_depth_of_the_papers() {
     }
     for (depth, factor) in [(27, 10), (4, 1), (28, 0)] {
         let error = wrn(depth, factor).expect_err("there is none");
-        assert_eq!(error.kind, etascope::ErrorKind::Request);
+        assert_eq!(error.kind, ErrorKind::Request);
     }
 }

@@ -14,7 +14,7 @@ use super::vit::{Vit, VitConfig};
 use super::weights::{Parameter, Weights};
 use super::wide_resnet::{WideResNet, WideResNetConfig};
 use super::{Encoder, EncoderSpec, StageSpec};
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// A network of one of the families that the program computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,6 +170,44 @@ impl Architecture {
             Self::Vit(config) => config.parameters(),
             Self::SwinV2(config) => config.parameters(),
         }
+    }
+
+    /// Whether the sizes, which may come from a file, make a network for square inputs of `side_px`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Request`] where a tensor would be empty, a window cannot move, or the input is too
+    /// small.
+    pub fn check(&self, side_px: usize) -> Result<()> {
+        let refuse = |why: String, remedy: &str| {
+            let what = format!("cannot build the network for inputs of {side_px} pixels");
+            Err(Error::new(ErrorKind::Request, what, why, remedy))
+        };
+        if let Some(empty) = self.parameters().iter().find(|tensor| tensor.is_empty()) {
+            return refuse(
+                format!("its sizes leave the tensor {} without values", empty.name),
+                "Give every width, kernel and number of classes as at least 1",
+            );
+        }
+        if let Self::EfficientNetLite(config) = self
+            && config
+                .stages
+                .iter()
+                .any(|s| s.stride == 0 || s.kernel % 2 == 0)
+        {
+            return refuse(
+                "a stage has stride 0 or a kernel of even side".into(),
+                "Use strides of at least 1 and kernels such as 3 or 5",
+            );
+        }
+        let smallest = self.smallest_side();
+        if side_px < smallest {
+            return refuse(
+                "nothing would be left of them after its convolutions and pooling".into(),
+                &format!("Use inputs of at least {smallest} pixels"),
+            );
+        }
+        Ok(())
     }
 
     /// Number of trained values: the running statistics of BatchNorm are not counted.

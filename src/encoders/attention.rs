@@ -28,12 +28,16 @@ pub enum Preparation {
     Unit,
     /// Each pair of components i and i + width/2 is turned by an angle of its own at every token (Su et
     /// al. 2021, RoFormer, in the layout of halves).
-    Rotary {
-        /// Cosines of the angles, (width/2, token).
-        cos: Tensor<2>,
-        /// Sines of the angles, (width/2, token).
-        sin: Tensor<2>,
-    },
+    Rotary(Box<Angles>),
+}
+
+/// Angles by which queries and keys are turned, (width/2, token).
+#[derive(Clone, Debug)]
+pub struct Angles {
+    /// Their cosines.
+    pub cos: Tensor<2>,
+    /// Their sines.
+    pub sin: Tensor<2>,
 }
 
 /// Values added to scores by where key and query stand in a square window.
@@ -109,9 +113,13 @@ impl Attention {
         self.scale.dims()[0]
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself serves one lifetime only"
+    )]
     fn forward(&self, qkv: &Tensor<4>) -> Tensor<4> {
         if let Some(output) = self.on_host(qkv, |attention, qkv| attention.forward(qkv)) {
-            return self.from_host(output, qkv.dims(), 1);
+            return uploaded(output, qkv.dims(), 1);
         }
         let [query, key, value] = self.parts(qkv.clone());
         let weights = self.weights(self.prepared(query), self.prepared(key));
@@ -129,7 +137,7 @@ impl Attention {
         let values = on_host(x)?;
         let scale = on_host(&self.scale)?;
         let angles = match &self.preparation {
-            Preparation::Rotary { cos, sin } => Some((on_host(cos)?, on_host(sin)?)),
+            Preparation::Rotary(angles) => Some((on_host(&angles.cos)?, on_host(&angles.sin)?)),
             _ => None,
         };
         let table = match &self.bias {
@@ -166,19 +174,6 @@ impl Attention {
             penalty: PENALTY,
         };
         Some(compute(&attention, values.storage()))
-    }
-
-    /// Values of the shape of queries, keys and values `dims` with another batch, or of `1/3` of its channels
-    /// for `parts` = 1.
-    fn from_host(
-        &self,
-        values: Vec<f32>,
-        [_, channels, groups, tokens]: [usize; 4],
-        parts: usize,
-    ) -> Tensor<4> {
-        let channels = channels / 3 * parts;
-        let batch = values.len() / (channels * groups * tokens);
-        from_host(values, [batch, channels, groups, tokens])
     }
 
     /// Queries, keys and values, each (batch, head, group, width, token).
@@ -225,7 +220,7 @@ impl Attention {
                 let length = length(&x);
                 x / length
             }
-            Preparation::Rotary { cos, sin } => turned(x, cos, sin.clone()),
+            Preparation::Rotary(angles) => angles.turn(x, false),
         }
     }
 
@@ -234,7 +229,7 @@ impl Attention {
         match &self.preparation {
             Preparation::None => t,
             Preparation::Unit => across(at, t),
-            Preparation::Rotary { cos, sin } => turned(t, cos, sin.clone()),
+            Preparation::Rotary(angles) => angles.turn(t, false),
         }
     }
 
@@ -243,7 +238,7 @@ impl Attention {
         match &self.preparation {
             Preparation::None => v,
             Preparation::Unit => across(at, v),
-            Preparation::Rotary { cos, sin } => turned(v, cos, -sin.clone()),
+            Preparation::Rotary(angles) => angles.turn(v, true),
         }
     }
 }
@@ -258,7 +253,7 @@ impl AttentionAt {
             })
         });
         if let Some(output) = on_cpu {
-            return attention.from_host(output, self.qkv.dims(), 1);
+            return uploaded(output, self.qkv.dims(), 1);
         }
         let [query, key, value] = attention.parts(self.qkv.clone());
         let [query_tangent, key_tangent, value_tangent] = attention.parts(t);
@@ -281,7 +276,7 @@ impl AttentionAt {
             })
         });
         if let Some(result) = on_cpu {
-            return attention.from_host(result, self.qkv.dims(), 3);
+            return uploaded(result, self.qkv.dims(), 3);
         }
         let [query_at, key_at, value] = attention.parts(self.qkv.clone());
         let query = attention.prepared(query_at.clone());
@@ -300,6 +295,17 @@ impl AttentionAt {
         ];
         Tensor::cat(parts, 1)
     }
+}
+
+/// `parts` of queries, keys and values, of which all three have the shape `dims` with another batch.
+fn uploaded(
+    values: Vec<f32>,
+    [_, channels, groups, tokens]: [usize; 4],
+    parts: usize,
+) -> Tensor<4> {
+    let channels = channels / 3 * parts;
+    let batch = values.len() / (channels * groups * tokens);
+    from_host(values, [batch, channels, groups, tokens])
 }
 
 /// (batch, head, group, width, token) as (batch, head × width, group, token).
@@ -340,13 +346,16 @@ fn across(at: &Tensor<5>, t: Tensor<5>) -> Tensor<5> {
     (t - normal * along) / length
 }
 
-/// Components i and i + width/2 turned by their angles.
-fn turned(x: Tensor<5>, cos: &Tensor<2>, sin: Tensor<2>) -> Tensor<5> {
-    let [_, _, _, width, tokens] = x.dims();
-    let half = width / 2;
-    let shape = [1, 1, 1, half, tokens];
-    let (cos, sin) = (cos.clone().reshape(shape), sin.reshape(shape));
-    let (a, b) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
-    let first = a.clone() * cos.clone() - b.clone() * sin.clone();
-    Tensor::cat(vec![first, b * cos + a * sin], 3)
+impl Angles {
+    /// Components i and i + width/2 of `x` turned by their angles, or back.
+    fn turn(&self, x: Tensor<5>, back: bool) -> Tensor<5> {
+        let [_, _, _, width, tokens] = x.dims();
+        let half = width / 2;
+        let [cos, sin] =
+            [&self.cos, &self.sin].map(|values| values.clone().reshape([1, 1, 1, half, tokens]));
+        let sin = if back { -sin } else { sin };
+        let (a, b) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
+        let first = a.clone() * cos.clone() - b.clone() * sin.clone();
+        Tensor::cat(vec![first, b * cos + a * sin], 3)
+    }
 }

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use super::buffers;
+
 /// Square windows over whose values the maximum is taken. What lies around the input is smaller than
 /// every number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
     let [height, width] = shape.input;
     let [out_height, out_width] = shape.output;
     let planes = x.len() / (height * width);
-    let mut output = vec![0.0; planes * out_height * out_width];
+    let mut output = buffers::take(planes * out_height * out_width);
     let arch = pulp::Arch::new();
     output
         .par_chunks_mut(out_height * out_width)
@@ -92,6 +94,77 @@ pub fn max_pool2d(x: &[f32], shape: &PoolShape) -> Vec<f32> {
             },
         );
     output
+}
+
+/// As [`max_pool2d`], with the position in its plane of each window's maximum: the first of equal
+/// ones, and of a NaN where there is one.
+pub fn max_pool2d_with_winners(x: &[f32], shape: &PoolShape) -> (Vec<f32>, Vec<u32>) {
+    let [height, width] = shape.input;
+    let [out_height, out_width] = shape.output;
+    let winner = |plane: &[f32], oy: usize, ox: usize| -> usize {
+        let PoolConfig {
+            kernel,
+            stride,
+            padding,
+            ..
+        } = shape.pool;
+        let [top, left] = [oy, ox].map(|at| (at * stride).saturating_sub(padding));
+        let [bottom, right] = [oy, ox].map(|at| (at * stride + kernel).saturating_sub(padding));
+        let mut best = top * width + left;
+        for y in top..bottom.min(height) {
+            for at in y * width + left..y * width + right.min(width) {
+                let (value, most) = (plane[at], plane[best]);
+                if value > most || (value.is_nan() && !most.is_nan()) {
+                    best = at;
+                }
+            }
+        }
+        best
+    };
+    let winners: Vec<u32> = x
+        .par_chunks(height * width)
+        .flat_map_iter(|plane| {
+            let windows = 0..out_height * out_width;
+            windows.map(move |window| {
+                u32::try_from(winner(plane, window / out_width, window % out_width))
+                    .unwrap_or(u32::MAX)
+            })
+        })
+        .collect();
+    let planes = [height * width, out_height * out_width];
+    (select(x, planes, &winners), winners)
+}
+
+/// The values at `positions`, `windows` of them for each plane of `plane` values; `positions` are
+/// those of one image, and all images use them.
+pub fn select(x: &[f32], [plane, windows]: [usize; 2], positions: &[u32]) -> Vec<f32> {
+    let mut y = buffers::take(x.len() / plane * windows);
+    let planes = y.par_chunks_mut(windows).zip(x.par_chunks(plane));
+    planes.enumerate().for_each(|(index, (target, source))| {
+        let positions = of_plane(positions, windows, index);
+        let pairs = target.iter_mut().zip(positions);
+        pairs.for_each(|(value, position)| *value = source[*position as usize]);
+    });
+    y
+}
+
+/// The transpose of [`select`]: planes that are zero but for the values brought back to `positions`,
+/// summed where windows share one.
+pub fn restore(v: &[f32], [plane, windows]: [usize; 2], positions: &[u32]) -> Vec<f32> {
+    let mut x = buffers::take(v.len() / windows * plane);
+    let planes = x.par_chunks_mut(plane).zip(v.par_chunks(windows));
+    planes.enumerate().for_each(|(index, (target, source))| {
+        let positions = of_plane(positions, windows, index);
+        target.fill(0.0);
+        let pairs = source.iter().zip(positions);
+        pairs.for_each(|(value, position)| target[*position as usize] += value);
+    });
+    x
+}
+
+fn of_plane(positions: &[u32], windows: usize, index: usize) -> &[u32] {
+    let channels = positions.len() / windows;
+    &positions[index % channels * windows..][..windows]
 }
 
 /// One plane, compiled for the processor at hand.

@@ -3,12 +3,13 @@
 //! A frozen encoder trains nothing, so its layers are not burn modules. BatchNorm is folded into the
 //! convolution before it, in f64, when the layer is loaded, see [`super::plans`].
 
-use burn::tensor::ops::ConvOptions;
+use std::sync::Arc;
+
 use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
 
 use super::host_conv::Activation;
 use super::weights::{Init, Parameter, Weights};
-use super::windows::conv2d;
+use super::windows::{Kernel, Margins};
 use crate::Result;
 
 /// Where an encoder's tensors live and in which floating-point format.
@@ -138,7 +139,7 @@ impl ConvConfig {
 #[derive(Clone, Debug)]
 pub struct Conv2d {
     config: ConvConfig,
-    weight: Tensor<4>,
+    kernel: Arc<Kernel>,
     bias: Tensor<1>,
     activation: Activation,
 }
@@ -151,9 +152,31 @@ impl Conv2d {
         config: ConvConfig,
         at: &Placement,
     ) -> Result<Self> {
-        let weight = weights.take(&format!("{key}.weight"))?;
-        let bias = weights.take(&format!("{key}.bias"))?;
-        Ok(Self::new(config, weight, bias, at))
+        Self::load_side_by_side(weights, &[(key, config)], at)
+    }
+
+    /// Convolutions of one input with parameters `{key}.weight` and `{key}.bias` each, whose outputs
+    /// follow each other. They have one stride and one group, and give the same side.
+    pub fn load_side_by_side(
+        weights: &mut Weights,
+        parts: &[(&str, ConvConfig)],
+        at: &Placement,
+    ) -> Result<Self> {
+        let (mut kernels, mut biases) = (Vec::new(), Vec::new());
+        for (key, config) in parts {
+            let weight = weights.take(&format!("{key}.weight"))?;
+            kernels.push(at.tensor(weight, config.weight_shape()));
+            biases.extend(weights.take(&format!("{key}.bias"))?);
+        }
+        let largest = parts.iter().map(|(_, config)| *config);
+        let largest = largest
+            .max_by_key(|config| config.kernel)
+            .expect("at least one convolution is asked for");
+        let config = ConvConfig {
+            outputs: biases.len(),
+            ..largest
+        };
+        Ok(Self::side_by_side(config, kernels, biases, at))
     }
 
     /// A convolution with these values, row after row.
@@ -163,8 +186,23 @@ impl Conv2d {
         bias: Vec<f64>,
         at: &Placement,
     ) -> Self {
+        Self::side_by_side(
+            config,
+            vec![at.tensor(weight, config.weight_shape())],
+            bias,
+            at,
+        )
+    }
+
+    fn side_by_side(
+        config: ConvConfig,
+        kernels: Vec<Tensor<4>>,
+        bias: Vec<f64>,
+        at: &Placement,
+    ) -> Self {
+        let kernel = Kernel::new(kernels, [config.stride; 2], config.groups);
         Self {
-            weight: at.tensor(weight, config.weight_shape()),
+            kernel: Arc::new(kernel),
             bias: at.tensor(bias, [config.outputs]),
             config,
             activation: Activation::None,
@@ -181,29 +219,28 @@ impl Conv2d {
         self.activation
     }
 
-    /// The weight, see [`ConvConfig::weight_shape`].
-    pub fn weight(&self) -> &Tensor<4> {
-        &self.weight
+    /// The weights.
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
     }
 
-    /// Stride, padding and groups for an input of these rows and columns.
-    pub fn options(&self, [rows, cols]: [usize; 2]) -> ConvOptions<2> {
+    /// Zeros around an input of these rows and columns.
+    pub fn margins(&self, [rows, cols]: [usize; 2]) -> Margins {
         let ConvConfig {
             kernel,
             stride,
             padding,
-            groups,
             ..
         } = self.config;
-        let padding = [rows, cols].map(|side| padding.around(side, kernel, stride));
-        ConvOptions::new_with_padding([stride; 2], padding, [1; 2], groups)
+        [rows, cols].map(|side| padding.around(side, kernel, stride))
     }
 
     /// The layer's output, (batch, channel, row, column) as its input.
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let [_, _, rows, cols] = x.dims();
-        let options = self.options([rows, cols]);
-        conv2d(x, &self.weight, Some(&self.bias), &options, self.activation)
+        let margins = self.margins([rows, cols]);
+        self.kernel
+            .forward(x, Some(&self.bias), margins, self.activation, None)
     }
 }
 

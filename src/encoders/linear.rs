@@ -5,39 +5,35 @@
 //! many tangents or cotangents at once and each at about the cost of one forward pass: the pass at
 //! the input itself is not repeated.
 
-use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
-use burn::tensor::{Int, Tensor};
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
 
 use super::attention::AttentionAt;
 use super::host_conv::Activation;
 use super::layers;
 use super::norm::NormAt;
 use super::positions::{Blocks, Rearrangement};
-use super::windows::{conv2d, conv2d_transposed};
+use super::windows::{Kernel, Margins, Winners};
 
 /// One linear map between activations (batch, channel, row, column).
 #[derive(Clone, Debug)]
 pub enum LinearOp {
-    /// A convolution without bias.
+    /// A convolution without bias, and the derivative of the activation after it.
     Convolution {
-        /// Output channels, input channels of a group, kernel rows and columns.
-        weight: Tensor<4>,
-        /// Stride, padding and groups.
-        options: ConvOptions<2>,
+        /// The weights.
+        kernel: Arc<Kernel>,
+        /// Zeros around the input.
+        margins: Margins,
         /// Rows and columns of the input.
         input: [usize; 2],
+        /// The 0 and 1 of the activation, (1, channel, row, column) of the output.
+        factors: Option<Tensor<4>>,
     },
     /// Multiplication by factors that broadcast over the batch: the 0 and 1 of a ReLU, or a scale.
     Diagonal(Tensor<4>),
     /// Selection of each window's largest position.
-    Selection {
-        /// Position of the largest value in its channel's plane, (1, channel, outputs).
-        winners: Tensor<3, Int>,
-        /// Rows and columns of the input.
-        input: [usize; 2],
-        /// Rows and columns of the output.
-        output: [usize; 2],
-    },
+    Selection(Winners),
     /// Mean over rows and columns.
     SpatialMean {
         /// Rows and columns of the input.
@@ -70,20 +66,13 @@ impl LinearOp {
     pub fn apply(&self, t: Tensor<4>) -> Tensor<4> {
         match self {
             Self::Convolution {
-                weight, options, ..
-            } => conv2d(t, weight, None, options, Activation::None),
+                kernel,
+                margins,
+                factors,
+                ..
+            } => kernel.forward(t, None, *margins, Activation::None, factors.as_ref()),
             Self::Diagonal(factors) => t * factors.clone(),
-            Self::Selection {
-                winners, output, ..
-            } => {
-                let [batch, channels, rows, cols] = t.dims();
-                let winners = winners
-                    .clone()
-                    .expand([batch, channels, output[0] * output[1]]);
-                t.reshape([batch, channels, rows * cols])
-                    .gather(2, winners)
-                    .reshape([batch, channels, output[0], output[1]])
-            }
+            Self::Selection(winners) => winners.select(t),
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
@@ -103,29 +92,13 @@ impl LinearOp {
     pub fn transposed(&self, v: Tensor<4>) -> Tensor<4> {
         match self {
             Self::Convolution {
-                weight,
-                options,
+                kernel,
+                margins,
                 input,
-            } => conv2d_transposed(v, weight, options, *input),
+                factors,
+            } => kernel.transposed(v, factors.as_ref(), *margins, *input),
             Self::Diagonal(factors) => v * factors.clone(),
-            Self::Selection {
-                winners,
-                input,
-                output,
-            } => {
-                let [batch, channels, ..] = v.dims();
-                let outputs = output[0] * output[1];
-                let winners = winners.clone().expand([batch, channels, outputs]);
-                let inputs = [batch, channels, input[0] * input[1]];
-                Tensor::zeros(inputs, (&v.device(), v.dtype()))
-                    .scatter(
-                        2,
-                        winners,
-                        v.reshape([batch, channels, outputs]),
-                        IndexingUpdateOp::Add,
-                    )
-                    .reshape([batch, channels, input[0], input[1]])
-            }
+            Self::Selection(winners) => winners.restore(v),
             Self::SpatialMean { input } => {
                 let [batch, channels, ..] = v.dims();
                 (v / (input[0] * input[1]) as f64).expand([batch, channels, input[0], input[1]])

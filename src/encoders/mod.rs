@@ -3,11 +3,13 @@
 pub mod alexnet;
 pub mod architecture;
 pub mod attention;
+mod buffers;
 pub mod chain;
 pub mod convnext;
 pub mod efficientnet_lite;
 pub mod host_attention;
 pub mod host_conv;
+pub mod host_dense;
 pub mod host_pool;
 pub mod host_token;
 pub mod layers;

@@ -5,7 +5,6 @@ use burn::tensor::Tensor;
 use super::host_token;
 use super::layers::{Conv2d, ConvConfig, Placement};
 use super::linear::LinearOp;
-use super::positions::Rearrangement;
 use super::value::Value;
 use super::weights::{Init, Parameter, Weights};
 use super::windows::{from_host, on_host};
@@ -32,19 +31,6 @@ impl Value {
     /// The sum with a constant that is the same for every item of the batch: its derivative is 0.
     pub fn plus(self, constant: &Tensor<4>) -> Self {
         self.unchanged(|x| x + constant.clone())
-    }
-
-    /// Constant columns (1, channel, 1, tokens) before those of an activation with one row.
-    /// `room` moves the activation's columns behind as many others.
-    pub fn after(self, constant: &Tensor<4>, room: &Rearrangement) -> Self {
-        let moved = self.rearranged(room);
-        let [_, channels, _, tokens] = moved.primal().dims();
-        let [.., own] = constant.dims();
-        let zeros = Tensor::zeros(
-            [1, channels, 1, tokens - own],
-            (&constant.device(), constant.dtype()),
-        );
-        moved.plus(&Tensor::cat(vec![constant.clone(), zeros], 3))
     }
 }
 

@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use std::ops::Add;
 use std::rc::Rc;
 
-use burn::tensor::{Tensor, TensorCreationOptions, TensorData, activation, module};
+use burn::tensor::{Tensor, TensorCreationOptions, TensorData, activation};
 
 use super::host_conv::Activation;
 use super::host_pool::PoolConfig;
 use super::layers::{Conv2d, Linear, ScaleShift};
 use super::linear::{LinearOp, Linearised, Step, reverse_channels, separable, spatial_mean};
-use super::windows::{max_pool2d, pool_options};
+use super::windows::{max_pool2d, max_pool2d_with_winners};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
 #[derive(Clone, Debug)]
@@ -105,58 +105,30 @@ impl Value {
     /// A convolution with bias and its activation.
     pub fn conv2d(self, conv: &Conv2d) -> Self {
         let input = self.side();
-        let y = Self::map(self.trace, conv.forward(self.primal), |_| {
+        Self::map(self.trace, conv.forward(self.primal), |y| {
             LinearOp::Convolution {
-                weight: conv.weight().clone(),
-                options: conv.options(input),
+                kernel: conv.kernel().clone(),
+                margins: conv.margins(input),
                 input,
+                factors: derivative(conv.activation(), y),
             }
-        });
-        y.derivative_of(conv.activation())
+        })
     }
 
     /// `max(x, 0)`; the derivative at 0 is 0.
     pub fn relu(self) -> Self {
-        let y = Self {
-            primal: activation::relu(self.primal),
-            trace: self.trace,
-        };
-        y.derivative_of(Activation::Relu)
-    }
-
-    /// Records the derivative of an activation that was already applied: it is 1 where the result
-    /// lies strictly inside the activation's range, else 0.
-    fn derivative_of(self, activation: Activation) -> Self {
-        if activation == Activation::None {
-            return self;
-        }
-        Self::map(self.trace, self.primal, |y| {
-            let (low, high) = activation.range();
-            let mut inside = y.clone().greater_elem(low);
-            if high.is_finite() {
-                inside = inside.bool_and(y.clone().lower_elem(high));
-            }
-            LinearOp::Diagonal(indicator(inside, y))
+        Self::map(self.trace, activation::relu(self.primal), |y| {
+            LinearOp::Diagonal(indicator(y.clone().greater_elem(0.0), y))
         })
     }
 
     /// Maximum over square windows. The derivative follows the first of equal values.
     pub fn max_pool(self, pool: PoolConfig) -> Self {
-        let input = self.side();
         let Some(trace) = self.trace else {
             return Self::plain(max_pool2d(self.primal, pool));
         };
-        let options = pool_options(pool);
-        let (primal, winners) = module::max_pool2d_with_indices(self.primal, options);
-        Self::map(Some(trace), primal, |y| {
-            let [batch, channels, rows, cols] = y.dims();
-            let winners = winners.reshape([batch, channels, rows * cols]);
-            LinearOp::Selection {
-                winners,
-                input,
-                output: [rows, cols],
-            }
-        })
+        let (primal, winners) = max_pool2d_with_winners(self.primal, pool);
+        Self::map(Some(trace), primal, |_| LinearOp::Selection(winners))
     }
 
     /// Mean over rows and columns.
@@ -224,19 +196,6 @@ impl Value {
             LinearOp::ReverseChannels
         })
     }
-
-    /// The channels of two values of one computation, one after the other.
-    pub fn concat(self, other: Self) -> Self {
-        let channels = [self.primal.dims()[1], other.primal.dims()[1]];
-        let trace = self.trace.zip(other.trace).map(|(a, b)| {
-            let parts = vec![(a.activation, channels[0]), (b.activation, channels[1])];
-            a.then(Step::Concat(parts))
-        });
-        Self {
-            primal: Tensor::cat(vec![self.primal, other.primal], 1),
-            trace,
-        }
-    }
 }
 
 impl Add for Value {
@@ -266,6 +225,20 @@ impl Trace {
             activation,
         }
     }
+}
+
+/// The derivative of an activation that gave `y`: 1 where the result lies strictly inside the
+/// activation's range, else 0.
+fn derivative(activation: Activation, y: &Tensor<4>) -> Option<Tensor<4>> {
+    if activation == Activation::None {
+        return None;
+    }
+    let (low, high) = activation.range();
+    let mut inside = y.clone().greater_elem(low);
+    if high.is_finite() {
+        inside = inside.bool_and(y.clone().lower_elem(high));
+    }
+    Some(indicator(inside, y))
 }
 
 /// 1 where `mask` holds, else 0, in the format of `like`.

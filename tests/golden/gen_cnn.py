@@ -303,7 +303,8 @@ def write_tiny(name, out):
     }
     tensors = {key: value.detach().contiguous().clone() for key, value in tensors.items()}
     versions = {"torch": torch.__version__, "torchvision": torchvision.__version__, "timm": timm.__version__}
-    metadata = {"model": name, "seed": str(SEED), "side_px": str(side), **versions}
+    # One entry: the order of several in the file changes from run to run.
+    metadata = {"made": json.dumps({"model": name, "seed": SEED, "side_px": side, **versions})}
     save_file(tensors, out / f"{name}.fixture.safetensors", metadata)
     save_file(state, out / f"{name}.weights.safetensors", metadata)
 

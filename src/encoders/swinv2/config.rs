@@ -80,20 +80,9 @@ impl SwinV2Config {
         self.dim << i
     }
 
-    /// Positions a side of each stage, for an input of `side_px`.
-    pub(super) fn sides(&self, side_px: usize) -> [usize; 4] {
-        let mut side = side_px / PATCH;
-        [0, 1, 2, 3].map(|i| {
-            if i > 0 {
-                side = side.div_ceil(2);
-            }
-            side
-        })
-    }
-
     /// The four stages for an input of `side_px`, a multiple of 4.
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
-        let sides = self.sides(side_px).into_iter().enumerate();
+        let sides = sides(side_px).into_iter().enumerate();
         sides
             .map(|(i, side)| StageSpec {
                 name: format!("layers.{i}"),
@@ -136,6 +125,17 @@ impl SwinV2Config {
         }
         parameters
     }
+}
+
+/// Positions a side of each stage, for an input of `side_px`.
+pub(super) fn sides(side_px: usize) -> [usize; 4] {
+    let mut side = side_px / PATCH;
+    [0, 1, 2, 3].map(|i| {
+        if i > 0 {
+            side = side.div_ceil(2);
+        }
+        side
+    })
 }
 
 fn block_parameters(key: &str, dim: usize, heads: usize) -> Vec<Parameter> {

@@ -9,6 +9,8 @@
 //! - Deviations: the position bias is computed once, in double precision, when the network is loaded. As in timm
 //!   and torchvision patches are merged before a stage, not after the one before it, so that stage i
 //!   of the original is seen before that.
+//! - torchvision pads a stage with fewer positions a side than a window up to the window, and lets the padding be
+//!   attended to; here, as in the original and timm, the window is narrowed. At 256 px neither happens.
 //!
 //! Names elsewhere ([`keys`]), for stage i and block j:
 //!

@@ -11,7 +11,7 @@ use super::super::tokens::projection;
 use super::super::value::Value;
 use super::super::weights::Weights;
 use super::super::{Encoder, EncoderSpec, Readout, Visitor};
-use super::config::{EXPANSION, NORM_EPSILON, PATCH, SwinV2Config};
+use super::config::{EXPANSION, NORM_EPSILON, PATCH, SwinV2Config, sides};
 use super::window::{Windows, bias_table};
 use crate::Result;
 
@@ -60,7 +60,7 @@ impl SwinV2 {
         weights: &mut Weights<'_>,
         at: &Placement,
     ) -> Result<Self> {
-        let sides = config.sides(spec.side_px);
+        let sides = sides(spec.side_px);
         let (dim, classes) = (config.pooled_len(), config.classes);
         Ok(Self {
             spec,

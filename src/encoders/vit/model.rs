@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::super::attention::{Attention, Preparation};
+use super::super::attention::{Angles, Attention, Preparation};
 use super::super::layers::{Conv2d, ConvConfig, Linear, Placement};
 use super::super::norm::LayerNorm;
 use super::super::position_embedding::resample;
@@ -24,11 +24,9 @@ pub struct Vit {
     /// Side of a patch.
     patch: usize,
     patches: Conv2d,
-    /// Added to the patches, (1, channel, row, column).
-    position: Option<Tensor<4>>,
-    /// Class and register tokens with their position embedding, (1, channel, 1, token).
-    prefix: Tensor<4>,
-    /// From patches (row, column) to the places behind the prefix.
+    /// Class and register tokens, and the position embedding of all, (1, channel, 1, token).
+    embedding: Tensor<4>,
+    /// From patches (row, column) to the places behind class and register tokens.
     into_tokens: Rearrangement,
     /// The patches of all tokens, (row, column).
     patches_only: Rearrangement,
@@ -68,7 +66,6 @@ impl Vit {
     ) -> Result<Self> {
         let (dim, patch) = (config.dim, config.patch);
         let grid = config.grid(spec.side_px);
-        let (prefix, position) = embeddings(config, grid, weights)?;
         let tokens = config.prefix() + grid * grid;
         let patch_tokens: Vec<Option<usize>> = (config.prefix()..tokens).map(Some).collect();
         let patches_only = Rearrangement::new([1, tokens], [grid, grid], &patch_tokens, at);
@@ -77,8 +74,7 @@ impl Vit {
             spec,
             patch,
             patches: projection(weights, "patch_embed.proj", [3 * patch * patch, dim], at)?,
-            position: position.map(|values| at.tensor(values, [1, dim, grid, grid])),
-            prefix: at.tensor(prefix, [1, dim, 1, config.prefix()]),
+            embedding: at.tensor(embedding(config, grid, weights)?, [1, dim, 1, tokens]),
             into_tokens: patches_only.reversed(),
             patches_only,
             class_only: Rearrangement::new([1, tokens], [1, 1], &[Some(0)], at),
@@ -96,42 +92,33 @@ impl Vit {
     }
 }
 
-/// Class and register tokens (channel, token), and the position embedding of a grid of patches (channel, patch).
-fn embeddings(
-    config: &VitConfig,
-    grid: usize,
-    weights: &mut Weights<'_>,
-) -> Result<(Vec<f64>, Option<Vec<f64>>)> {
+/// What is added to the tokens of a grid of patches, (channel, token): class and register tokens, which stand at
+/// places that are 0 before, and the position embedding.
+fn embedding(config: &VitConfig, grid: usize, weights: &mut Weights<'_>) -> Result<Vec<f64>> {
     let dim = config.dim;
-    let mut prefix = weights.take("cls_token")?;
+    let mut tokens = weights.take("cls_token")?;
     if config.registers > 0 {
-        prefix.extend(weights.take("reg_token")?);
+        tokens.extend(weights.take("reg_token")?);
     }
-    let position = match config.position {
-        Position::Rotary { .. } => None,
+    match config.position {
+        Position::Rotary { .. } => tokens.resize(tokens.len() + grid * grid * dim, 0.0),
         Position::Learned {
             for_prefix,
             resampling,
         } => {
             let mut learned = weights.take("pos_embed")?;
             if for_prefix {
-                let patches = learned.split_off(prefix.len());
-                let both = prefix.iter_mut().zip(learned);
+                let patches = learned.split_off(tokens.len());
+                let both = tokens.iter_mut().zip(learned);
                 both.for_each(|(token, position)| *token += position);
                 learned = patches;
             }
             let sides = [config.grid(config.native_px), grid];
-            Some(transposed(&resample(&learned, dim, sides, resampling), dim))
+            tokens.extend(resample(&learned, dim, sides, resampling));
         }
-    };
-    Ok((transposed(&prefix, dim), position))
-}
-
-/// Rows of `columns` values as columns.
-fn transposed(values: &[f64], columns: usize) -> Vec<f64> {
-    (0..columns)
-        .flat_map(|column| values.iter().skip(column).step_by(columns).copied())
-        .collect()
+    }
+    let channel = |channel: usize| tokens.iter().skip(channel).step_by(dim).copied();
+    Ok((0..dim).flat_map(channel).collect())
 }
 
 fn attention(config: &VitConfig, grid: usize, at: &Placement) -> Attention {
@@ -143,7 +130,7 @@ fn attention(config: &VitConfig, grid: usize, at: &Placement) -> Attention {
             let shape = [width / 2, config.prefix() + grid * grid];
             let [cos, sin] = [f64::cos, f64::sin]
                 .map(|function| at.tensor(angles.iter().copied().map(function).collect(), shape));
-            Preparation::Rotary { cos, sin }
+            Preparation::Rotary(Box::new(Angles { cos, sin }))
         }
     };
     Attention {
@@ -257,11 +244,9 @@ impl Encoder for Vit {
         let [_, _, rows, cols] = x.primal().dims();
         let mut x = x
             .blocks(Blocks::whole(self.patch, [rows, cols]))
-            .conv2d(&self.patches);
-        if let Some(position) = &self.position {
-            x = x.plus(position);
-        }
-        let mut x = x.after(&self.prefix, &self.into_tokens);
+            .conv2d(&self.patches)
+            .rearranged(&self.into_tokens)
+            .plus(&self.embedding);
         let patches = |x: &Value| x.clone().rearranged(&self.patches_only);
         let mut exposed = self.exposed.iter().enumerate().peekable();
         for (i, block) in self.blocks.iter().enumerate() {
