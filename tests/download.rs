@@ -43,9 +43,11 @@ enum Mood {
 struct Shared {
     files: BTreeMap<String, Vec<u8>>,
     moods: Mutex<BTreeMap<String, Vec<Mood>>>,
-    /// Method, path, range and token of each request.
-    log: Mutex<Vec<(String, String, Option<String>, Option<String>)>>,
+    log: Mutex<Vec<Request>>,
 }
+
+/// Method, path, range and token.
+type Request = (String, String, Option<String>, Option<String>);
 
 /// A small hub, and a plain server besides.
 struct Server {
