@@ -16,16 +16,12 @@ pub mod images {
 }
 
 /// The readers.
+#[path = "../src/encoders/weights"]
 pub mod weights {
-    #[path = "../../src/encoders/weights/checkpoint.rs"]
     pub mod checkpoint;
-    #[path = "../../src/encoders/weights/index.rs"]
     mod index;
-    #[path = "../../src/encoders/weights/pytorch.rs"]
     mod pytorch;
-    #[path = "../../src/encoders/weights/safetensors.rs"]
     mod safetensors;
-    #[path = "../../src/encoders/weights/verify.rs"]
     pub mod verify;
 
     /// What the report uses of a declared tensor.
