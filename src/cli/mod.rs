@@ -105,7 +105,7 @@ fn print(text: &str) -> Result<()> {
         Err(error) if error.kind() != IoErrorKind::BrokenPipe => Err(Error::new(
             ErrorKind::Output,
             "cannot write to standard output",
-            report::reason(&error),
+            crate::files::reason(&error),
             "Send the output to a file or terminal that can be written",
         )),
         _ => Ok(()),

@@ -216,7 +216,7 @@ fn check_writable(folder: &Path) -> Result<()> {
         Err(error) => Err(Error::new(
             ErrorKind::Output,
             format!("cannot write to “{}”", folder.display()),
-            report::reason(&error),
+            crate::files::reason(&error),
             "Choose another folder with --out, or change its permissions",
         )),
     }
