@@ -23,7 +23,7 @@ pub use command_line::command_line;
 pub use job::{ProfileArgs, ProfileJob};
 pub use window::WindowArgs;
 
-use crate::{Error, ErrorKind, Result, report};
+use crate::{Error, ErrorKind, Result};
 
 /// The arguments of the program.
 #[derive(Debug, Parser)]

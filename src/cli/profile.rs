@@ -12,7 +12,7 @@ use super::{describe, names, note, print};
 use crate::digits::significant;
 use crate::geometry::summary::Reading;
 use crate::recipe::ProfileRecipe;
-use crate::report::{self, ProfileRun};
+use crate::report::ProfileRun;
 use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
 use crate::{Error, ErrorKind, Result};
 

@@ -36,18 +36,17 @@ pub(super) fn condensed_rdm(rows: &Mat<f64>, dissimilarity: Dissimilarity) -> Op
     let (n, length) = (rows.nrows(), rows.ncols());
     let mut unit = rows.clone();
     for i in 0..n {
-        let mut row = unit.row_mut(i);
-        let size = row.norm_l2();
+        let size = unit.row(i).norm_l2();
         if dissimilarity == Dissimilarity::Correlation {
-            let mean = row.sum() / length as f64;
-            row.iter_mut().for_each(|value| *value -= mean);
+            let mean = unit.row(i).sum() / length as f64;
+            unit.row_mut(i).iter_mut().for_each(|value| *value -= mean);
         }
-        let norm = row.norm_l2();
+        let norm = unit.row(i).norm_l2();
         // A constant row leaves no more than rounding.
         if norm.is_nan() || norm <= 64.0 * f64::EPSILON * size {
             return None;
         }
-        row.iter_mut().for_each(|value| *value /= norm);
+        unit.row_mut(i).iter_mut().for_each(|value| *value /= norm);
     }
     let gram = &unit * unit.transpose();
     let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));

@@ -43,8 +43,7 @@ pub struct FeatureSplit {
 /// Both scores, a function of the rows and the seed.
 ///
 /// # Errors
-/// [`ErrorKind::Request`] for fewer than 4 pictures or coordinates; [`ErrorKind::Numeric`] where the rotation
-/// cannot be made.
+/// [`ErrorKind::Request`] for fewer than 4 pictures or coordinates.
 pub fn feature_split(rows: Rows<'_>, seed: u64) -> Result<FeatureSplit> {
     if rows.count() < LEAST || rows.length() < LEAST {
         return Err(Error::new(

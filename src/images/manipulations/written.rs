@@ -13,7 +13,30 @@ pub const FORMS: &str = "rotate:90, rotate:180, rotate:270, mirror:horizontal, m
     saturation:FACTOR, blur:SIGMA, jpeg:QUALITY:420 or 444, crop:LEFT,TOP,WIDTH,HEIGHT, \
     translate:RIGHT,DOWN:R,G,B or fill:R,G,B:X,Y,RADIUS;X,Y,RADIUS…";
 
+/// All words, in the order of [`FORMS`].
+const WORDS: [&str; 14] = [
+    "rotate",
+    "mirror",
+    "noise",
+    "hue",
+    "grayscale",
+    "squares",
+    "brightness",
+    "contrast",
+    "saturation",
+    "blur",
+    "jpeg",
+    "crop",
+    "translate",
+    "fill",
+];
+
 impl Manipulation {
+    /// Whether the written form of a manipulation begins with this word.
+    pub fn is_word(word: &str) -> bool {
+        WORDS.contains(&word)
+    }
+
     /// The word alone.
     pub fn word(&self) -> &'static str {
         match self {
