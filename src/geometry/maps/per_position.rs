@@ -55,9 +55,9 @@ impl PositionSums {
             require_shape(map, self.shape)?;
         }
         let channels = self.shape[0];
-        let vectors = |map: &FeatureMap, at: usize| at * channels..(at + 1) * channels;
+        let range = |at: usize| at * channels..(at + 1) * channels;
         for (at, sums) in self.positions.iter_mut().enumerate() {
-            let range = vectors(source, at);
+            let range = range(at);
             sums.add(&source.vectors()[range.clone()], &target.vectors()[range])?;
         }
         Ok(())

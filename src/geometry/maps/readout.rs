@@ -1,6 +1,6 @@
 //! What is read off a map on given vectors: the weight of its bias, and how far and where to it moves.
 
-use faer::{Col, MatRef};
+use faer::Col;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -169,16 +169,4 @@ fn norm(vector: &[f32]) -> f64 {
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// Largest difference of WᵀW from the identity: 0 for rotations and reflections.
-pub fn orthogonality_defect(weight: MatRef<'_, f64>) -> f64 {
-    let gram = weight.transpose() * weight;
-    let mut defect = 0.0_f64;
-    for j in 0..gram.ncols() {
-        for i in 0..gram.nrows() {
-            defect = defect.max((gram[(i, j)] - f64::from(u8::from(i == j))).abs());
-        }
-    }
-    defect
 }
