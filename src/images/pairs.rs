@@ -118,17 +118,17 @@ pub fn find(originals: &Path, edits: Option<&Path>) -> Result<PairReport> {
     }
     for (name, mut files) in found {
         match (files.originals.len(), files.edits.len()) {
-            (1, 1) => report.pairs.extend(
-                files
-                    .originals
-                    .pop()
-                    .zip(files.edits.pop())
-                    .map(|(original, edited)| ImagePair {
-                        name,
-                        original,
-                        edited,
-                    }),
-            ),
+            (1, 1) => {
+                report
+                    .pairs
+                    .extend(files.originals.pop().zip(files.edits.pop()).map(
+                        |(original, edited)| ImagePair {
+                            name,
+                            original,
+                            edited,
+                        },
+                    ))
+            }
             (1, 0) => report.originals_alone.append(&mut files.originals),
             (0, 1) => report.edits_alone.append(&mut files.edits),
             _ => {
@@ -236,7 +236,9 @@ fn in_size(photo: &Photo, width: u32, height: u32) -> Photo {
     )
     .into();
     let mut treatment = photo.treatment.clone();
-    treatment.push(format!("to the {width} × {height} pixels of its pair, bicubic"));
+    treatment.push(format!(
+        "to the {width} × {height} pixels of its pair, bicubic"
+    ));
     Photo {
         name: photo.name.clone(),
         path: photo.path.clone(),

@@ -47,7 +47,11 @@ pub fn agreement(original: &[f64], edited: &[f64]) -> Result<Agreement> {
 pub fn top(scores: &[f64], count: usize) -> Vec<usize> {
     let key = |class: usize| {
         let score = scores[class];
-        if score.is_nan() { f64::NEG_INFINITY } else { score }
+        if score.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            score
+        }
     };
     let mut classes: Vec<usize> = (0..scores.len()).collect();
     classes.sort_by(|&a, &b| key(b).total_cmp(&key(a)));

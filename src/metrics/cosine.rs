@@ -70,7 +70,10 @@ pub fn cosines(a: &FeatureMap, b: &FeatureMap) -> Result<Vec<Option<f64>>> {
         )));
     }
     let length = a.channels();
-    let pairs = a.vectors().chunks_exact(length).zip(b.vectors().chunks_exact(length));
+    let pairs = a
+        .vectors()
+        .chunks_exact(length)
+        .zip(b.vectors().chunks_exact(length));
     Ok(pairs.map(|(a, b)| cosine(a, b)).collect())
 }
 

@@ -43,16 +43,14 @@ pub fn any_pool(
     rows: usize,
     columns: usize,
 ) -> Vec<bool> {
-    let cell = |i: usize, cells: usize, side: usize| {
-        i * side / cells..((i + 1) * side).div_ceil(cells)
-    };
+    let cell =
+        |i: usize, cells: usize, side: usize| i * side / cells..((i + 1) * side).div_ceil(cells);
     let mut pooled = Vec::with_capacity(rows * columns);
     for row in 0..rows {
         for column in 0..columns {
             let across = cell(column, columns, width);
             pooled.push(
-                cell(row, rows, height)
-                    .any(|y| flags[y * width..][across.clone()].contains(&true)),
+                cell(row, rows, height).any(|y| flags[y * width..][across.clone()].contains(&true)),
             );
         }
     }

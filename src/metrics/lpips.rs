@@ -52,7 +52,10 @@ fn layer_distance(layer: &Layer<'_>) -> Result<f64> {
         )));
     }
     let length = a.channels();
-    let pairs = a.vectors().chunks_exact(length).zip(b.vectors().chunks_exact(length));
+    let pairs = a
+        .vectors()
+        .chunks_exact(length)
+        .zip(b.vectors().chunks_exact(length));
     let sum: f64 = pairs
         .map(|(a, b)| {
             let scale = |v: &[f32]| {

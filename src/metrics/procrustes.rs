@@ -29,7 +29,9 @@ pub fn procrustes_distance(x: Rows<'_>, y: Rows<'_>) -> Result<Option<f64>> {
     } else {
         (xc, yc)
     };
-    let singular = (a.transpose() * &b).singular_values().map_err(|_| failed())?;
+    let singular = (a.transpose() * &b)
+        .singular_values()
+        .map_err(|_| failed())?;
     let nuclear: f64 = singular.iter().sum::<f64>() / scale;
     Ok(Some((2.0 - 2.0 * nuclear).clamp(0.0, 2.0)))
 }

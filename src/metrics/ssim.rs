@@ -104,8 +104,13 @@ fn windowed(values: &[f64], width: usize, kernel: &[f64]) -> Vec<f64> {
     let height = values.len() / width;
     let mut out = vec![0.0; new_width * (height + 1 - kernel.len())];
     for (row, out) in out.chunks_exact_mut(new_width).enumerate() {
-        for (weight, line) in kernel.iter().zip(across[row * new_width..].chunks_exact(new_width)) {
-            out.iter_mut().zip(line).for_each(|(out, v)| *out += weight * v);
+        for (weight, line) in kernel
+            .iter()
+            .zip(across[row * new_width..].chunks_exact(new_width))
+        {
+            out.iter_mut()
+                .zip(line)
+                .for_each(|(out, v)| *out += weight * v);
         }
     }
     out

@@ -175,7 +175,7 @@ fn read_golden(name: &str) -> Vec<u8> {
 pub struct Fixture(BTreeMap<String, (Vec<usize>, Vec<f64>)>);
 
 impl Fixture {
-    fn read(name: &str) -> Self {
+    pub fn read(name: &str) -> Self {
         let bytes = read_golden(name);
         let file = SafeTensors::deserialize(&bytes).expect("the fixture is sound");
         let tensors = file.tensors().into_iter().map(|(name, view)| {
@@ -201,6 +201,11 @@ impl Fixture {
             .get(name)
             .unwrap_or_else(|| panic!("the fixture has {name}"))
             .1
+    }
+
+    /// Names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 
     pub fn shape(&self, name: &str) -> &[usize] {

@@ -140,7 +140,8 @@ impl AffineMap {
         let mut sum: f64 = pairs.target_squares.iter().sum();
         for j in 0..self.channels() {
             for i in 0..self.channels() {
-                sum += self.weight[(i, j)] * (explained[(i, j)] - 2.0 * pairs.cross_products[(i, j)]);
+                sum +=
+                    self.weight[(i, j)] * (explained[(i, j)] - 2.0 * pairs.cross_products[(i, j)]);
             }
         }
         // What the means miss.
@@ -171,7 +172,12 @@ pub(super) fn from_columns(
 ) -> Result<FeatureMap> {
     let vectors: Vec<f32> = columns
         .col_iter()
-        .flat_map(|column| column.iter().zip(plus).map(|(value, plus)| (value + plus) as f32))
+        .flat_map(|column| {
+            column
+                .iter()
+                .zip(plus)
+                .map(|(value, plus)| (value + plus) as f32)
+        })
         .collect();
     FeatureMap::from_vectors(like.shape(), vectors)
 }

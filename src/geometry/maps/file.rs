@@ -166,7 +166,10 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
         .iter()
         .map(|array| {
             let view = TensorView::new(array.dtype, array.shape.clone(), &array.bytes);
-            Ok((array.name, view.map_err(|error| unwritten(error.to_string()))?))
+            Ok((
+                array.name,
+                view.map_err(|error| unwritten(error.to_string()))?,
+            ))
         })
         .collect::<Result<_>>()?;
     let metadata = [(HEADER.to_owned(), header)].into();
@@ -203,7 +206,8 @@ pub fn load(path: &Path) -> Result<MapFile> {
             "Choose another file",
         ));
     }
-    let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string(), "Choose another file"))?;
+    let bytes =
+        std::fs::read(path).map_err(|error| refuse(error.to_string(), "Choose another file"))?;
     let (_, metadata) = SafeTensors::read_metadata(&bytes)
         .map_err(|error| damaged(format!("it is not a whole safetensors file ({error})")))?;
     let header = metadata
@@ -233,9 +237,7 @@ pub fn load(path: &Path) -> Result<MapFile> {
         .map_err(|error| damaged(format!("its header is damaged ({error})")))?;
     let arrays = SafeTensors::deserialize(&bytes)
         .map_err(|error| damaged(format!("it is not a whole safetensors file ({error})")))?;
-    let map = Reader { arrays: &arrays }
-        .map(&header)
-        .map_err(damaged)?;
+    let map = Reader { arrays: &arrays }.map(&header).map_err(damaged)?;
     Ok(MapFile {
         encoder: header.encoder,
         weights_id: header.weights_id,
@@ -383,6 +385,8 @@ fn require_finite(name: &str, is_finite: bool) -> std::result::Result<(), String
     if is_finite {
         Ok(())
     } else {
-        Err(format!("its array {name} holds a number that is not finite"))
+        Err(format!(
+            "its array {name} holds a number that is not finite"
+        ))
     }
 }

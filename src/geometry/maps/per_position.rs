@@ -35,7 +35,9 @@ impl PositionSums {
             return Err(Error::new(
                 ErrorKind::Request,
                 "cannot fit a map for each position",
-                format!("{rows} × {columns} matrices of {channels} × {channels} take too much memory"),
+                format!(
+                    "{rows} × {columns} matrices of {channels} × {channels} take too much memory"
+                ),
                 "Choose a deeper stage, or a map that all positions share",
             ));
         }
@@ -133,7 +135,11 @@ impl PerPositionMap {
         let positions = vectors.par_chunks_mut(channels).zip(&self.maps).enumerate();
         positions.for_each(|(at, (out, map))| {
             let mut sums: Vec<f64> = map.bias.iter().map(|&value| f64::from(value)).collect();
-            for (weights, x) in map.weight.chunks_exact(channels).zip(columns.col(at).iter()) {
+            for (weights, x) in map
+                .weight
+                .chunks_exact(channels)
+                .zip(columns.col(at).iter())
+            {
                 let parts = sums.iter_mut().zip(weights);
                 parts.for_each(|(sum, &weight)| *sum += f64::from(weight) * x);
             }
@@ -151,7 +157,10 @@ fn require_shape(map: &FeatureMap, shape: [usize; 3]) -> Result<()> {
     Err(Error::new(
         ErrorKind::Request,
         "cannot map each position",
-        format!("the feature map has the shape {:?}, not {shape:?}", map.shape()),
+        format!(
+            "the feature map has the shape {:?}, not {shape:?}",
+            map.shape()
+        ),
         "Use the stage and the input side that the map was fitted at",
     ))
 }

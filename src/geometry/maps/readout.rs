@@ -135,7 +135,11 @@ pub fn matched_magnitude(
     let length = source.channels();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut vectors = Vec::with_capacity(moved.len());
-    for (z, way) in source.vectors().chunks_exact(length).zip(moved.chunks_exact(length)) {
+    for (z, way) in source
+        .vectors()
+        .chunks_exact(length)
+        .zip(moved.chunks_exact(length))
+    {
         let direction: Vec<f64> = (0..length).map(|_| rng.sample(StandardNormal)).collect();
         // A Gaussian vector is zero with probability 0.
         let scale = factor * norm(way) / direction.iter().map(|v| v * v).sum::<f64>().sqrt();

@@ -49,7 +49,10 @@ pub fn split_by_photograph(photographs: &[&str], shares: Shares, seed: u64) -> R
     let is_share = |share: f64| (0.0..1.0).contains(&share);
     if !is_share(shares.validation) || !is_share(shares.held_out) {
         return refuse(
-            format!("the shares are {} and {}", shares.validation, shares.held_out),
+            format!(
+                "the shares are {} and {}",
+                shares.validation, shares.held_out
+            ),
             "Give shares from 0 to below 1",
         );
     }

@@ -115,7 +115,8 @@ impl PairSums {
             .get_or_insert_with(|| [mean(&blocks[0], channels), mean(&blocks[1], channels)]);
         for ((block, anchor), sums) in blocks.iter_mut().zip(anchors).zip(&mut self.sums) {
             for vector in block.chunks_exact_mut(channels) {
-                for ((value, &anchor), sum) in vector.iter_mut().zip(anchor.iter()).zip(&mut *sums) {
+                for ((value, &anchor), sum) in vector.iter_mut().zip(anchor.iter()).zip(&mut *sums)
+                {
                     *value -= anchor;
                     *sum += f64::from(*value);
                 }
@@ -153,13 +154,22 @@ impl PairSums {
             self.sum_waiting();
         }
         let n = self.count as f64;
-        let [source_shift, target_shift] =
-            [0, 1].map(|side| self.sums[side].iter().map(|sum| sum / n).collect::<Vec<f64>>());
+        let [source_shift, target_shift] = [0, 1].map(|side| {
+            self.sums[side]
+                .iter()
+                .map(|sum| sum / n)
+                .collect::<Vec<f64>>()
+        });
         // There is an anchor once anything was summed.
         let mean = |side: usize, shift: &[f64]| -> Vec<f64> {
-            let anchor = self.anchors.as_ref().map_or(&[][..], |anchors| &anchors[side]);
+            let anchor = self
+                .anchors
+                .as_ref()
+                .map_or(&[][..], |anchors| &anchors[side]);
             let parts = anchor.iter().zip(shift);
-            parts.map(|(&anchor, shift)| f64::from(anchor) + shift).collect()
+            parts
+                .map(|(&anchor, shift)| f64::from(anchor) + shift)
+                .collect()
         };
         let mut source_products = self.source_products.symmetric();
         let mut cross_products = self.cross_products.matrix();
@@ -176,7 +186,9 @@ impl PairSums {
             target_mean: mean(1, &target_shift),
             source_products,
             cross_products,
-            target_squares: squares.map(|(sum, shift)| sum - n * shift * shift).collect(),
+            target_squares: squares
+                .map(|(sum, shift)| sum - n * shift * shift)
+                .collect(),
         })
     }
 }

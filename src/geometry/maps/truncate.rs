@@ -60,10 +60,15 @@ impl Decomposition {
         for j in 0..right.ncols() {
             let column = right.col_as_slice(j);
             // `max_by` keeps the last of equal ones.
-            let largest = column.iter().rev().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let largest = column
+                .iter()
+                .rev()
+                .max_by(|a, b| a.abs().total_cmp(&b.abs()));
             if largest.is_some_and(|&value| value < 0.0) {
                 for side in [&mut left, &mut right] {
-                    side.col_as_slice_mut(j).iter_mut().for_each(|value| *value = -*value);
+                    side.col_as_slice_mut(j)
+                        .iter_mut()
+                        .for_each(|value| *value = -*value);
                 }
             }
         }

@@ -80,7 +80,11 @@ impl BottomSearch {
         self.found = Some(BottomDirection {
             direction: Arc::clone(&self.direction),
             gain: gain_sq.sqrt(),
-            residual: if is_zero { 0.0 } else { residual_sq.sqrt() / scale },
+            residual: if is_zero {
+                0.0
+            } else {
+                residual_sq.sqrt() / scale
+            },
         });
         if self.steps_left == 0 || is_zero {
             self.steps_left = 0;

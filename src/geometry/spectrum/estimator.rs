@@ -252,7 +252,10 @@ fn exact(rows: &[Arc<[f32]>], vectors: usize) -> Result<JacobianSpectrum> {
     let vector = |j: usize| right_vector(rows, basis.col_as_slice(j));
     Ok(JacobianSpectrum {
         top: (0..rank.min(vectors)).map(vector).collect(),
-        bottom: (rank.saturating_sub(vectors)..rank).rev().map(vector).collect(),
+        bottom: (rank.saturating_sub(vectors)..rank)
+            .rev()
+            .map(vector)
+            .collect(),
         values,
         bounds: Bounds::Exact,
     })

@@ -78,7 +78,9 @@ fn ycc_planes(picture: &Picture) -> [Plane; 3] {
     [0, 1, 2].map(|channel| {
         let value = |pixel: [u8; 3]| {
             let parts = pixel.iter().zip(ROWS[channel]);
-            let sum: i32 = parts.map(|(&value, weight)| i32::from(value) * weight).sum();
+            let sum: i32 = parts
+                .map(|(&value, weight)| i32::from(value) * weight)
+                .sum();
             ((sum + OFFSETS[channel]) >> COLOUR_BITS) as u8
         };
         Plane {
@@ -277,15 +279,22 @@ fn odd_part(d: [i32; 4]) -> [i32; 4] {
 
 /// Columns first.
 fn inverse_transform(block: &mut [i32; BLOCK * BLOCK]) {
-    each_line(block, BLOCK, |line| inverse_line(line, CONSTANT_BITS - PASS_BITS));
+    each_line(block, BLOCK, |line| {
+        inverse_line(line, CONSTANT_BITS - PASS_BITS)
+    });
     // Three bits undo the factor 8.
-    each_line(block, 1, |line| inverse_line(line, CONSTANT_BITS + PASS_BITS + 3));
+    each_line(block, 1, |line| {
+        inverse_line(line, CONSTANT_BITS + PASS_BITS + 3)
+    });
 }
 
 fn inverse_line(c: [i32; BLOCK], bits: u32) -> [i32; BLOCK] {
     let shared = (c[2] + c[6]) * C0_541;
     let (low, high) = (shared + c[2] * C0_765, shared - c[6] * C1_848);
-    let (sum, difference) = ((c[0] + c[4]) << CONSTANT_BITS, (c[0] - c[4]) << CONSTANT_BITS);
+    let (sum, difference) = (
+        (c[0] + c[4]) << CONSTANT_BITS,
+        (c[0] - c[4]) << CONSTANT_BITS,
+    );
     let even = [sum + low, difference + high, difference - high, sum - low];
     let odd = odd_part([c[7], c[5], c[3], c[1]]);
     std::array::from_fn(|i| {

@@ -210,7 +210,9 @@ impl Manipulation {
                 format!("the angle is {degrees}°"),
                 "Give an angle from −360° to 360°",
             ),
-            Self::Brightness { factor } | Self::Contrast { factor } | Self::Saturation { factor }
+            Self::Brightness { factor }
+            | Self::Contrast { factor }
+            | Self::Saturation { factor }
                 if !(0.0..=FACTOR_MAX).contains(factor) =>
             {
                 refuse(
@@ -231,7 +233,9 @@ impl Manipulation {
                 height,
             } if !(is_part(*left, *width) && is_part(*top, *height)) => refuse(
                 "cannot crop",
-                format!("a part of {width} × {height} at ({left}, {top}) is not inside the picture"),
+                format!(
+                    "a part of {width} × {height} at ({left}, {top}) is not inside the picture"
+                ),
                 "Give left, top, width and height as fractions between 0 and 1 that stay inside",
             ),
             Self::Translate { right, down, .. } if !(right.abs() <= 1.0 && down.abs() <= 1.0) => {
@@ -246,7 +250,8 @@ impl Manipulation {
             {
                 refuse(
                     "cannot fill the mask",
-                    "it is empty, or a disc has a number that is not finite or no radius".to_owned(),
+                    "it is empty, or a disc has a number that is not finite or no radius"
+                        .to_owned(),
                     "Paint a part of the picture",
                 )
             }
@@ -281,9 +286,7 @@ impl Manipulation {
             Self::Hue { degrees } => levels::hue(picture, f64::from(*degrees)),
             Self::Grayscale => picture.with_pixels(picture.pixels().map(|p| [levels::luma(p); 3])),
             Self::Squares => placement::squares(picture),
-            Self::Brightness { factor } => {
-                levels::enhance(picture, *factor, |_| [0; 3])
-            }
+            Self::Brightness { factor } => levels::enhance(picture, *factor, |_| [0; 3]),
             Self::Contrast { factor } => {
                 let mean = levels::mean_luma(picture);
                 levels::enhance(picture, *factor, |_| [mean; 3])
@@ -293,9 +296,18 @@ impl Manipulation {
             }
             Self::Blur { sigma_px } => {
                 let (rows, columns) = (picture.height(), picture.width());
-                let mut values: Vec<f64> =
-                    picture.planes().iter().map(|&value| f64::from(value)).collect();
-                smooth(&mut values, rows, columns, f64::from(*sigma_px), Border::Mirrored);
+                let mut values: Vec<f64> = picture
+                    .planes()
+                    .iter()
+                    .map(|&value| f64::from(value))
+                    .collect();
+                smooth(
+                    &mut values,
+                    rows,
+                    columns,
+                    f64::from(*sigma_px),
+                    Border::Mirrored,
+                );
                 let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
                 Picture::from_planes(&values, rows, columns)
             }
@@ -354,7 +366,8 @@ impl Manipulation {
                 let edited = self.edited(&rounded, 0);
                 for at in 0..area {
                     for c in 0..3 {
-                        let [to, from] = [&edited, &rounded].map(|p| f64::from(p.rgb()[3 * at + c]));
+                        let [to, from] =
+                            [&edited, &rounded].map(|p| f64::from(p.rgb()[3 * at + c]));
                         values[c * area + at] += (to - from) / 255.0;
                     }
                 }

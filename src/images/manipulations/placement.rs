@@ -82,7 +82,11 @@ pub(super) fn crop(picture: &Picture, across: [f32; 2], down: [f32; 2]) -> Pictu
     let (width, height) = (picture.width(), picture.height());
     let (left, part_width) = pixels_of(across, width);
     let (top, part_height) = pixels_of(down, height);
-    let rows = picture.rgb().chunks_exact(3 * width).skip(top).take(part_height);
+    let rows = picture
+        .rgb()
+        .chunks_exact(3 * width)
+        .skip(top)
+        .take(part_height);
     let part: Vec<u8> = rows
         .flat_map(|row| &row[3 * left..3 * (left + part_width)])
         .copied()
@@ -137,6 +141,10 @@ pub(super) fn squares(picture: &Picture) -> Picture {
                 && (scaled(first, width)..=scaled(last, width)).contains(&column)
         };
         // The last square that was filled lies on top.
-        SQUARES.iter().rev().find(covers).map_or(pixel, |square| square.1)
+        SQUARES
+            .iter()
+            .rev()
+            .find(covers)
+            .map_or(pixel, |square| square.1)
     }))
 }

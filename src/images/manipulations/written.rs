@@ -160,7 +160,9 @@ fn parse(text: &str) -> Option<Manipulation> {
         "brightness" => Manipulation::Brightness { factor: number()? },
         "contrast" => Manipulation::Contrast { factor: number()? },
         "saturation" => Manipulation::Saturation { factor: number()? },
-        "blur" => Manipulation::Blur { sigma_px: number()? },
+        "blur" => Manipulation::Blur {
+            sigma_px: number()?,
+        },
         "jpeg" => {
             let (quality, subsampling) = rest.split_once(':')?;
             Manipulation::Jpeg {
