@@ -205,7 +205,7 @@ impl Manipulation {
                     "Give one above 0 and up to 510 grey levels",
                 )
             }
-            Self::Hue { degrees } if !(degrees.abs() <= 360.0) => refuse(
+            Self::Hue { degrees } if !(-360.0..=360.0).contains(degrees) => refuse(
                 "cannot turn the hue",
                 format!("the angle is {degrees}°"),
                 "Give an angle from −360° to 360°",

@@ -208,18 +208,21 @@ def feature_metrics(out, numbers):
     out["shesha.x"], out["shesha.orders"] = x, orders.astype(np.uint8)
     numbers["shesha"] = theirs["mean"]
 
-    # LPIPS: the learnt weights of AlexNet's heads, over feature maps of our own.
+    # LPIPS: the package's head for AlexNet, with weights and feature maps of our own.
     with contextlib.redirect_stdout(io.StringIO()):
         model = lpips.LPIPS(net="alex", pnet_rand=True, verbose=False).eval()
     maps = [rng.normal(size=(2, c, s, s)).clip(0).astype(np.float32) for c, s in zip((64, 192, 384, 256, 256), (5, 3, 2, 2, 2))]
     maps[0][:, :, 0, 0] = 0
+    for layer in model.lins:
+        weight = layer.model[1].weight.requires_grad_(False)
+        weight.copy_(torch.from_numpy(rng.random(weight.shape).astype(np.float32)))
     calls = iter((0, 1))
     model.net.forward = lambda _: (lambda i: [torch.from_numpy(m[i : i + 1]) for m in maps])(next(calls))
     with torch.no_grad():
         numbers["lpips"] = model(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8)).item()
     for i, m in enumerate(maps):
         out[f"lpips.maps.{i}"] = m
-        out[f"lpips.weights.{i}"] = model.lins[i].model[1].weight.detach().numpy().ravel()
+        out[f"lpips.weights.{i}"] = model.lins[i].model[1].weight.numpy().ravel()
 
 
 def metrics():
