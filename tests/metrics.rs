@@ -325,6 +325,8 @@ fn feature_split_is_sheshas_and_sees_axes() -> Result<()> {
     assert_eq!(feature_split(Rows::new(&zeros, length)?, 0)?.own, None);
     assert!(feature_split(Rows::new(&few_axes[..3 * length], length)?, 0).is_err());
     assert!(feature_split(Rows::new(&few_axes[..12], 3)?, 0).is_err());
+    // Too long to rotate.
+    assert!(feature_split(Rows::new(&[1.0; 5 * 5000], 5000)?, 0).is_err());
     Ok(())
 }
 
