@@ -11,7 +11,9 @@ mod estimator;
 mod leading;
 
 pub use self::bottom::{BottomDirection, BottomSearch};
-pub use self::estimator::{Bounds, JacobianSpectrum, SpectrumEstimator, SpectrumMethod};
+pub use self::estimator::{
+    Bounds, FEATURE_MAX, JACOBIAN_MAX, JacobianSpectrum, SpectrumEstimator, SpectrumMethod,
+};
 pub(super) use self::leading::{LeadingSearch, OVERSAMPLING};
 
 /// What is read off a whole spectrum of singular values σ, with p = σ²/Σσ².

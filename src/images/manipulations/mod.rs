@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::jpeg::Subsampling;
 pub use self::placement::GridSymmetry;
+pub use self::written::FORMS;
 use super::gaussian::{Border, smooth};
 use super::{Disc, Mask, Picture};
 use crate::{Error, ErrorKind, Result};
