@@ -85,7 +85,7 @@ impl JacobianSpectrum {
     /// What is read off the spectrum: only where it is exact and J is not zero.
     pub fn readout(&self) -> Option<SpectrumReadout> {
         match self.bounds {
-            Bounds::Exact => SpectrumReadout::of(&self.values),
+            Bounds::Exact => SpectrumReadout::with_precision(&self.values, ROW_PRECISION),
             Bounds::Within(_) => None,
         }
     }

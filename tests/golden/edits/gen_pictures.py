@@ -52,7 +52,12 @@ PICTURES = {
     "cat": photo("chelsea.png", (150, 60, 150 + 75, 60 + 53)),
     "coffee": photo("coffee.png", (200, 100, 200 + 64, 100 + 48)),
     "colours": cover(61, 40),
+    # Narrower than a block, and than what libjpeg interpolates between.
+    "dot": cover(3, 5),
+    "strip": cover(5, 19),
+    "line": cover(17, 2),
 }
+ONLY_JPEG = ("coffee", "dot", "strip", "line")
 
 
 def jpeg(image, quality, subsampling):
@@ -114,10 +119,10 @@ def manipulations():
     for name, image in PICTURES.items():
         out[name] = np.asarray(image)
         for text, change in MANIPULATIONS.items():
-            if name == "coffee" and not text.startswith("jpeg"):
+            if name in ONLY_JPEG and not text.startswith("jpeg"):
                 continue
             out[f"{name}/{text}"] = np.asarray(change(image))
-        if name != "coffee":
+        if name not in ONLY_JPEG:
             out[f"{name}/squares"] = np.asarray(squares(image))
     # At the paper's own side the corners are its own; the rest of the picture is white.
     at_288 = np.asarray(squares(Image.new("RGB", (288, 288), "white")))
