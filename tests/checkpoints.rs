@@ -104,7 +104,8 @@ fn every_form_of_file_gives_the_same_tensors() {
     let half = |value: f64| f16::from_f64(value).to_f64();
     // torch rounds an f32 to bf16, to nearest even, as `half` does.
     let brain = |value: f64| f64::from(bf16::from_f32(value as f32).to_f32());
-    let files: [(&str, &str, fn(f64) -> f64); 15] = [
+    type Rounding = fn(f64) -> f64;
+    let files: [(&str, &str, Rounding); 15] = [
         ("expected.safetensors", "", exact),
         ("plain.pth", "", exact),
         ("legacy.pth", "", exact),
@@ -214,7 +215,8 @@ fn the_names_of_each_library_lead_to_the_tensors_that_give_the_same_features() {
     let json = fs::read(fixture("names.json")).expect("it is committed");
     let tables: BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<Place>>>> =
         serde_json::from_slice(&json).expect("it is sound");
-    let keys: [(&str, &str, fn(&str) -> Option<Renaming>); 14] = [
+    type Renamer = fn(&str) -> Option<Renaming>;
+    let keys: [(&str, &str, Renamer); 14] = [
         ("resnet", "transformers", resnet::keys::from_transformers),
         ("vgg", "timm", vgg::keys::from_timm),
         ("convnext", "torchvision", convnext::keys::from_torchvision),

@@ -20,6 +20,14 @@ fn etascope(args: &[&str]) -> Command {
         .env_remove("WAYLAND_SOCKET")
         // Without it the Wayland library, which Vulkan drivers ask for screens, complains.
         .env("XDG_RUNTIME_DIR", std::env::temp_dir())
+        // Neither the encoders of the person who runs the tests nor what was fetched for them.
+        .env("XDG_CONFIG_HOME", "/nowhere")
+        .env("HF_HOME", "/nowhere")
+        .env("TORCH_HOME", "/nowhere")
+        .env_remove("HF_HUB_CACHE")
+        .env_remove("HF_TOKEN")
+        .env_remove("HF_HUB_OFFLINE")
+        .env_remove("HF_ENDPOINT")
         .env_remove("RUST_LOG");
     command
 }
@@ -205,6 +213,356 @@ fn encoders_are_described() {
     assert!(
         table.contains("EfficientNet-Lite0") && table.contains("SqueezeNet 1.1"),
         "{table}"
+    );
+}
+
+/// The bundled SqueezeNet, as a file of somebody.
+const SQUEEZENET_FILE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/assets/encoders/squeezenet1_1.safetensors"
+);
+
+#[test]
+fn the_list_says_what_is_here_and_under_which_licence() {
+    let table = run(&["encoders", "list"]).stdout;
+    assert_eq!(table, run(&["encoders"]).stdout);
+    let line = |name: &str| {
+        let found = table
+            .lines()
+            .find(|line| line.split("  ").next() == Some(name));
+        let words = found
+            .unwrap_or_else(|| panic!("no {name} in:\n{table}"))
+            .split("  ");
+        words
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let published = line("resnet50.tv2_in1k");
+    assert_eq!(
+        published[2..],
+        ["224 px", "25.56 M", "102.5 MB", "no", "BSD-3-Clause"]
+    );
+    assert_eq!(line("squeezenet1_1")[5], "yes");
+    let gated = line("dinov3_vitb16.lvd1689m");
+    assert!(gated[6].contains("to be accepted first"), "{gated:?}");
+}
+
+#[test]
+fn an_encoder_is_described() {
+    let text = run(&["encoders", "show", "resnet50.tv2_in1k"]).stdout;
+    for word in [
+        "download.pytorch.org/models/resnet50-11ad3fa6.pth",
+        "11ad3fa6…",
+        "etascope encoders fetch resnet50.tv2_in1k",
+        "shorter side to 232, bilinear; centre crop 224 × 224",
+        "layer3 (1024×14×14)",
+        "Deep Residual Learning",
+        "102.2 MB in memory",
+    ] {
+        assert!(text.contains(word), "no “{word}” in:\n{text}");
+    }
+    let json = run(&["encoders", "show", "squeezenet1_1", "--json"]).stdout;
+    let encoder: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&encoder["installed"], &encoder["gated"]),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
+    assert_fails(
+        &run(&["encoders", "show", "resnet51"]),
+        2,
+        &["resnet51", "what to do"],
+    );
+}
+
+#[test]
+fn a_weight_file_is_checked() {
+    let outcome = run(&["encoders", "check", SQUEEZENET_FILE]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    for word in [
+        "safetensors, 2.5 MB",
+        "52 F16",
+        "squeezenet1_1, squeezenet1_1.tv_in1k: all 52 tensors are there in their shapes",
+        "--encoder squeezenet1_1 --weights",
+    ] {
+        assert!(
+            outcome.stdout.contains(word),
+            "no “{word}” in:\n{}",
+            outcome.stdout
+        );
+    }
+    let hash: String = Sha256::digest(fs::read(SQUEEZENET_FILE).expect("it is committed"))
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert!(outcome.stdout.contains(&hash));
+
+    let fits = run(&[
+        "encoders",
+        "check",
+        SQUEEZENET_FILE,
+        "--encoder",
+        "squeezenet1_1.tv_in1k",
+    ]);
+    assert_eq!(fits.code, 0, "{}", fits.stderr);
+    assert!(
+        fits.stdout.contains("fits squeezenet1_1.tv_in1k"),
+        "{}",
+        fits.stdout
+    );
+    let other = run(&[
+        "encoders",
+        "check",
+        SQUEEZENET_FILE,
+        "--encoder",
+        "alexnet.tv_in1k",
+    ]);
+    assert_eq!(other.code, 4);
+    // All that differs on standard output, the sum of it on standard error.
+    for line in [
+        "  missing        classifier.6.weight",
+        "  missing        features.3.weight (the file has features.3.squeeze.weight)",
+        "  unknown        features.12.expand3x3.bias",
+        "  another shape  features.0.weight is 64×3×3×3, not 64×3×11×11",
+    ] {
+        assert!(
+            other.stdout.contains(line),
+            "no “{line}” in:\n{}",
+            other.stdout
+        );
+    }
+    for word in [
+        "12 tensors missing",
+        "48 tensors unknown",
+        "nothing was loaded",
+    ] {
+        assert!(
+            other.stderr.contains(word),
+            "no “{word}” in:\n{}",
+            other.stderr
+        );
+    }
+    let json = run(&["encoders", "check", SQUEEZENET_FILE, "--json"]).stdout;
+    let found: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(found["proposals"][0]["encoders"][0], "squeezenet1_1");
+
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/golden/checkpoints/robustness.ckpt"
+    );
+    let unknown = run(&["encoders", "check", fixture]);
+    assert_eq!(unknown.code, 4);
+    assert!(
+        unknown.stderr.contains("cannot tell what"),
+        "{}",
+        unknown.stderr
+    );
+    assert_fails(
+        &run(&["encoders", "check", "/nowhere.pth"]),
+        4,
+        &["no such file"],
+    );
+}
+
+#[test]
+fn a_file_gives_an_encoder_its_weights() {
+    let out = tempfile::tempdir().expect("a folder");
+    let args = [
+        "profile",
+        "bundled:chelsea",
+        "--weights",
+        SQUEEZENET_FILE,
+        "--out",
+        text(out.path()),
+    ];
+    let several = run(&args);
+    assert_fails(
+        &several,
+        2,
+        &["several encoders", "squeezenet1_1.tv_in1k", "--encoder"],
+    );
+
+    let outcome = run(&[
+        "profile",
+        "bundled:chelsea",
+        "--encoder",
+        "squeezenet1_1",
+        "--weights",
+        SQUEEZENET_FILE,
+        "--device",
+        "cpu",
+        "--pairs",
+        "2",
+        "--trace",
+        "hutch++:2:2",
+        "--no-twin",
+        "--formats",
+        "csv,json",
+        "--etas",
+        "0.01,1",
+        "--out",
+        text(out.path()),
+    ]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    // The same weights under another name give the same numbers.
+    let own = tempfile::tempdir().expect("a folder");
+    let more = ["--no-twin", "--formats", "csv", "--etas", "0.01,1"];
+    assert_eq!(profile(&["bundled:chelsea"], &more, own.path()).code, 0);
+    let r = |folder: &Path| -> Vec<String> {
+        let (heading, rows) = rows(&folder.join("profile.csv"));
+        let column = heading
+            .iter()
+            .position(|name| name == "r")
+            .expect("a column");
+        rows.iter().map(|row| row[column].clone()).collect()
+    };
+    assert_eq!(r(out.path()), r(own.path()));
+    let sidecar = fs::read_to_string(out.path().join("profile.json")).expect("a sidecar");
+    assert!(
+        sidecar.contains(&format!("squeezenet1_1@{SQUEEZENET_FILE}")),
+        "{sidecar}"
+    );
+}
+
+/// Serves one file, whatever is asked for; answers the address.
+fn serve(content: Vec<u8>) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let lines = BufReader::new(stream.try_clone().expect("a copy")).lines();
+            let request: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                content.len()
+            );
+            if request.first().is_some_and(|line| line.starts_with("GET")) {
+                let _ = stream.write_all(&content);
+            }
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+#[cfg(feature = "hub")]
+fn a_users_encoder_is_fetched_and_used() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = home.path().join("etascope");
+    fs::create_dir_all(&config).expect("it can be made");
+    let weights = fs::read(SQUEEZENET_FILE).expect("it is committed");
+    let hash: String = Sha256::digest(&weights)
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let address = serve(weights);
+    let rows = format!(
+        "[[encoder]]\nname = \"mine\"\ntitle = \"My net\"\narchitecture = \"squeezenet1_1\"\n\
+         licence = \"CC0-1.0\"\nurl = \"{address}/mine-{hash}.safetensors\"\nsha256 = \"{hash}\"\n\
+         input = {{ resize = 64, crop = 64, filter = \"bilinear\", mean = [0.5, 0.5, 0.5], std = [0.2, 0.2, 0.2] }}\n"
+    );
+    fs::write(config.join("encoders.toml"), &rows).expect("it can be written");
+    let run = |args: &[&str], offline: bool| -> Outcome {
+        let mut command = etascope(args);
+        command
+            .env("XDG_CONFIG_HOME", home.path())
+            .env("TORCH_HOME", home.path().join("torch"));
+        if offline {
+            command.env("HF_HUB_OFFLINE", "1");
+        }
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.output().expect("the binary starts");
+        Outcome {
+            code: status.code().expect("it ends by itself"),
+            stdout: String::from_utf8(stdout).expect("UTF-8"),
+            stderr: String::from_utf8(stderr).expect("UTF-8"),
+        }
+    };
+    let out = home.path().join("out");
+    let cheap = [
+        "profile",
+        "bundled:chelsea",
+        "--encoder",
+        "mine",
+        "--device",
+        "cpu",
+        "--pairs",
+        "2",
+        "--trace",
+        "hutch++:2:2",
+        "--no-twin",
+        "--formats",
+        "csv",
+        "--etas",
+        "0.1",
+        "--out",
+        text(&out),
+    ];
+    let absent = run(&cheap, false);
+    assert_eq!(absent.code, 4, "{}", absent.stderr);
+    assert!(
+        absent.stderr.contains("etascope encoders fetch mine"),
+        "{}",
+        absent.stderr
+    );
+    assert_fails(
+        &run(&["encoders", "fetch", "mine"], true),
+        4,
+        &["HF_HUB_OFFLINE"],
+    );
+
+    let dry = run(&["encoders", "fetch", "mine", "--dry-run"], false);
+    assert_eq!((dry.code, dry.stdout.as_str()), (0, ""));
+    for word in [
+        "My net: 2.5 MB",
+        "licence: CC0-1.0",
+        "torch/hub/checkpoints/mine-",
+    ] {
+        assert!(dry.stderr.contains(word), "no “{word}” in:\n{}", dry.stderr);
+    }
+    let fetched = run(&["encoders", "fetch", "mine"], false);
+    assert_eq!(fetched.code, 0, "{}", fetched.stderr);
+    assert!(
+        Path::new(fetched.stdout.trim()).is_file(),
+        "{}",
+        fetched.stdout
+    );
+    let again = run(&["encoders", "fetch", "mine"], true);
+    assert!(
+        again.code == 0 && again.stderr.contains("here already"),
+        "{}",
+        again.stderr
+    );
+    let used = run(&cheap, true);
+    assert_eq!(used.code, 0, "{}", used.stderr);
+
+    // A damaged file is found out when it is used.
+    let path = Path::new(fetched.stdout.trim());
+    let mut damaged = fs::read(path).expect("it is there");
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    fs::write(path, damaged).expect("it can be written");
+    assert_fails(&run(&cheap, true), 4, &["SHA-256", &hash]);
+
+    fs::write(
+        config.join("encoders.toml"),
+        rows.replace("licence", "license"),
+    )
+    .expect("it can be");
+    assert_fails(
+        &run(&["encoders"], false),
+        2,
+        &["encoders.toml", "line 5", "license"],
     );
 }
 

@@ -27,7 +27,7 @@ const FLOORS: [(&str, u8); 17] = [
 ];
 
 /// Libraries with the modules that may name them.
-const LIBRARIES: [(&[&str], &[&str]); 4] = [
+const LIBRARIES: [(&[&str], &[&str]); 5] = [
     (
         &[
             "burn",
@@ -52,6 +52,10 @@ const LIBRARIES: [(&[&str], &[&str]); 4] = [
         &["app", "render"],
     ),
     (&["clap", "indicatif", "env_logger"], &["cli"]),
+    (
+        &["pytorch_reader", "safetensors", "hf_hub", "ureq"],
+        &["encoders"],
+    ),
     (&["wgpu"], &["app", "device", "render"]),
 ];
 

@@ -378,12 +378,16 @@ fn check(args: &CheckArgs) -> Result<()> {
         for proposal in &proposals {
             print(&proposed(proposal, &args.file))?;
         }
-        if let (Some(report), Some(name)) = (&report, &args.encoder)
-            && report.is_complete()
-        {
+        if let (Some(report), Some(name)) = (&report, &args.encoder) {
+            let verb = if report.is_complete() {
+                "fits"
+            } else {
+                "does not fit"
+            };
             print(&format!(
-                "\nfits {name}: {}\n{}",
+                "\n{verb} {name}: {}\n{}{}",
                 report.evidence(),
+                differences(report),
                 details(report)
             ))?;
         }
@@ -399,6 +403,9 @@ fn check(args: &CheckArgs) -> Result<()> {
 fn proposed(proposal: &Proposal, file: &str) -> String {
     let architecture = proposal.encoders.join(", ");
     let mut text = format!("\n{}: {}\n", architecture, proposal.report.evidence());
+    if !proposal.is_complete() {
+        text += &format!("  {}\n", proposal.report.faults());
+    }
     text += &details(&proposal.report);
     if proposal.is_complete()
         && let Some(name) = proposal.encoders.first()
@@ -414,12 +421,38 @@ fn proposed(proposal: &Proposal, file: &str) -> String {
     text
 }
 
-/// Faults, copies and what was passed over, one a line.
+/// Every difference from what is declared, one a line.
+fn differences(report: &Report) -> String {
+    let missing = report.missing.iter().map(|missing| {
+        let candidate = missing.candidate.as_ref();
+        let hint = candidate
+            .map(|name| format!(" (the file has {name})"))
+            .unwrap_or_default();
+        ("missing", format!("{}{hint}", missing.name))
+    });
+    let unexpected = report
+        .unexpected
+        .iter()
+        .map(|name| ("unknown", name.clone()));
+    let reshaped = report
+        .reshaped
+        .iter()
+        .map(|tensor| ("another shape", tensor.to_string()));
+    let retyped = report
+        .retyped
+        .iter()
+        .map(|(name, of)| ("another type", format!("{name} is {of}")));
+    missing
+        .chain(unexpected)
+        .chain(reshaped)
+        .chain(retyped)
+        .map(|(fault, text)| format!("  {fault:<13}  {text}\n"))
+        .collect()
+}
+
+/// Copies and what was passed over, one a line.
 fn details(report: &Report) -> String {
     let mut lines = Vec::new();
-    if !report.is_complete() {
-        lines.push(report.faults());
-    }
     for copy in &report.copies {
         lines.push(format!("the same values again after “{copy}”"));
     }

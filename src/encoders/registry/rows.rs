@@ -185,12 +185,14 @@ impl Written {
         }
         let preprocessing = self.input.preprocessing()?;
         let side_px = preprocessing.crop_px;
-        let (smallest, step) = (architecture.smallest_side(), architecture.side_step());
-        if side_px < smallest || side_px % step != 0 {
-            let why = format!(
-                "its network takes inputs of at least {smallest} px, in multiples of {step} px"
-            );
-            return Err((why, "Correct the encoder's input"));
+        let correct = "Correct the encoder's input, or its architecture";
+        architecture
+            .check(side_px)
+            .map_err(|error| (error.why, correct))?;
+        let step = architecture.side_step();
+        if side_px % step != 0 {
+            let why = format!("its network takes inputs in multiples of {step} px");
+            return Err((why, correct));
         }
         if self
             .size_mib

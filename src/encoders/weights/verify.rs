@@ -66,6 +66,13 @@ pub struct Reshaped {
     pub expected: Vec<usize>,
 }
 
+impl fmt::Display for Reshaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [found, expected] = [&self.found, &self.expected].map(|shape| shape_text(shape));
+        write!(f, "{} is {found}, not {expected}", self.name)
+    }
+}
+
 /// Why a tensor of a file plays no part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -177,10 +184,6 @@ impl Report {
             Some(candidate) => format!("{} (the file has {candidate})", missing.name),
             None => missing.name.clone(),
         });
-        let reshaped = self.reshaped.iter().map(|tensor| {
-            let [found, expected] = [&tensor.found, &tensor.expected].map(|s| shape_text(s));
-            format!("{} is {found}, not {expected}", tensor.name)
-        });
         let retyped = self
             .retyped
             .iter()
@@ -188,7 +191,7 @@ impl Report {
         let faults = [
             listed("tensor", "missing", missing),
             listed("tensor", "unknown", &self.unexpected),
-            listed("tensor", "of another shape", reshaped),
+            listed("tensor", "of another shape", &self.reshaped),
             listed("tensor", "not F64, F32, F16 or BF16", retyped),
         ];
         faults.into_iter().flatten().collect::<Vec<_>>().join("; ")
