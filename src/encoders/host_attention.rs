@@ -298,32 +298,18 @@ impl Attention<'_> {
             self.scale[head],
         );
         if let Some(bias) = self.bias {
-            self.add_bias(bias, head, &mut scratch.weights);
+            let span = 2 * bias.side - 1;
+            pulp::Arch::new().dispatch(AddBias {
+                table: &bias.table[head * span * span..][..span * span],
+                side: bias.side,
+                scores: &mut scratch.weights,
+            });
         }
         if let Some(regions) = self.regions {
             let regions = &regions[group * self.tokens..][..self.tokens];
             self.add_penalty(regions, &mut scratch.weights);
         }
         softmax_columns(&mut scratch.weights, self.tokens, &mut scratch.sums);
-    }
-
-    fn add_bias(
-        &self,
-        RelativeBias { table, side }: RelativeBias<'_>,
-        head: usize,
-        scores: &mut [f32],
-    ) {
-        let span = 2 * side - 1;
-        let table = &table[head * span * span..][..span * span];
-        for (key, row) in scores.chunks_mut(self.tokens).enumerate() {
-            let (key_row, key_column) = (key / side, key % side);
-            for (query_row, row) in row.chunks_mut(side).enumerate() {
-                let start = (query_row + side - 1 - key_row) * span + side - 1 - key_column;
-                for (score, bias) in row.iter_mut().zip(&table[start..]) {
-                    *score += bias;
-                }
-            }
-        }
     }
 
     fn add_penalty(&self, regions: &[f32], scores: &mut [f32]) {
@@ -398,6 +384,33 @@ impl Attention<'_> {
         let rows = block.chunks_mut(self.row());
         for (row, from) in rows.zip(cotangent.chunks(self.tokens)) {
             row[group * self.tokens..][..self.tokens].copy_from_slice(from);
+        }
+    }
+}
+
+/// Adds to each score what the table holds for its key and query.
+struct AddBias<'a> {
+    /// See [`RelativeBias`], of one head.
+    table: &'a [f32],
+    side: usize,
+    scores: &'a mut [f32],
+}
+
+impl pulp::WithSimd for AddBias<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let side = self.side;
+        let span = 2 * side - 1;
+        for (key, row) in self.scores.chunks_mut(side * side).enumerate() {
+            let (key_row, key_column) = (key / side, key % side);
+            for (query_row, row) in row.chunks_mut(side).enumerate() {
+                let start = (query_row + side - 1 - key_row) * span + side - 1 - key_column;
+                for (score, bias) in row.iter_mut().zip(&self.table[start..]) {
+                    *score += bias;
+                }
+            }
         }
     }
 }
