@@ -313,7 +313,7 @@ pub fn self_check(loaded: &LoadedEncoder) -> Result<Option<SelfCheck>> {
         return Ok(None);
     }
     let cpu = ComputeDevice::cpu();
-    let reference = registry::load(loaded.spec().name, loaded.weights, loaded.seed, &cpu)?;
+    let reference = registry::load(&loaded.spec().name, loaded.weights, loaded.seed, &cpu)?;
     let on_device = (loaded.encoder.as_ref(), &loaded.device, &loaded.placement);
     let on_cpu = (
         reference.encoder.as_ref(),

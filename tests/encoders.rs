@@ -526,7 +526,7 @@ fn the_batch_size_moves_a_profile_by_no_more_than_rounding() {
         (Arc::new(full), 2),
     ] {
         let spec = encoder.encoder.spec();
-        let (name, side) = (spec.name, spec.side_px);
+        let (name, side) = (&spec.name, spec.side_px);
         let photo = picture(side);
         let field = |batch| {
             EncoderField::new(encoder.clone(), Readout::Pooled, &photo)
@@ -645,10 +645,10 @@ fn the_bundled_weights_see_the_demo_photographs_as_the_originals_do() {
     let originals: BTreeMap<String, BTreeMap<String, Original>> =
         serde_json::from_slice(&json).expect("it is sound");
     let cpu = ComputeDevice::cpu();
-    for spec in registry::all() {
-        let loaded = registry::load(spec.name, WeightsKind::Trained, 0, &cpu).expect("it loads");
+    for spec in registry::bundled() {
+        let loaded = registry::load(&spec.name, WeightsKind::Trained, 0, &cpu).expect("it loads");
         let loaded = Arc::new(loaded);
-        for (file, original) in &originals[spec.name] {
+        for (file, original) in &originals[&*spec.name] {
             let name = file.split('.').next().expect("a stem");
             let photo = bundled::open(name).expect("it is bundled");
             let prepared = spec

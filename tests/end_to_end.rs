@@ -135,7 +135,7 @@ fn a_photograph_becomes_two_curves_and_four_files() {
         top5,
         ..
     } = &answers.encoders[&0];
-    assert_eq!(spec.name, "squeezenet1_1");
+    assert_eq!(&*spec.name, "squeezenet1_1");
     assert!(
         hash.len() == 64 && hash.chars().all(|c| c.is_ascii_hexdigit()),
         "{hash}"

@@ -214,10 +214,10 @@ impl Engine for FakeEngine {
 
 fn spec() -> EncoderSpec {
     EncoderSpec {
-        name: "linear",
-        title: "Linear",
-        source: "",
-        licence: "",
+        name: "linear".into(),
+        title: "Linear".into(),
+        source: "".into(),
+        licence: "".into(),
         side_px: SIDE,
         pooled_len: OUTPUT_LEN,
         logits_len: OUTPUT_LEN,

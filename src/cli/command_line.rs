@@ -49,7 +49,11 @@ pub fn command_line(
 
     let mut words: Vec<String> = vec!["etascope".into(), "profile".into()];
     let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    option("encoder", recipe.encoder.clone());
+    let (encoder, weights) = registry::split_local(&recipe.encoder);
+    option("encoder", encoder.to_owned());
+    if let Some(file) = weights {
+        option("weights", file.to_owned());
+    }
     if recipe.readout != base.readout {
         option("readout", readout);
     }
@@ -143,13 +147,13 @@ mod tests {
 
     fn squeezenet() -> ProfileRecipe {
         let spec = registry::find("squeezenet1_1").expect("a bundled encoder");
-        ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px)
+        ProfileRecipe::interactive(&spec.name, WeightsKind::Trained, spec.side_px)
     }
 
     fn recipes() -> Vec<ProfileRecipe> {
         let mut all = Vec::new();
-        for spec in registry::all() {
-            let plain = ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
+        for spec in registry::bundled() {
+            let plain = ProfileRecipe::interactive(&spec.name, WeightsKind::Trained, spec.side_px);
             let mut paper = plain.clone();
             Preset::Paper.apply(&mut paper);
             paper.pairs_max = 16;

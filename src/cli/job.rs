@@ -10,6 +10,7 @@ use super::values::{
 };
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
+use crate::encoders::weights::checkpoint::Checkpoint;
 use crate::geometry::directions::DirectionFamily;
 use crate::images::Background;
 use crate::recipe::{Estimator, Preset, ProfileRecipe, TraceMethod, WeightsKind};
@@ -23,8 +24,17 @@ pub struct ProfileArgs {
     #[arg(required = true, value_name = "IMAGE", value_parser = parse_image)]
     pub images: Vec<ImageSource>,
     /// Encoders, see `etascope encoders`
-    #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_unless_present = "weights",
+        value_delimiter = ','
+    )]
     pub encoder: Vec<String>,
+    /// Weight file for the encoder instead of its own, with `#PREFIX` for one of several copies of the
+    /// network in it; without --encoder the one that the file fits
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<String>,
     /// Folder for the files; made if absent
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -114,7 +124,7 @@ impl ProfileArgs {
     pub fn job(&self) -> Result<ProfileJob> {
         self.check_stem()?;
         let mut recipes: Vec<ProfileRecipe> = Vec::new();
-        for name in &self.encoder {
+        for name in &self.encoders()? {
             if recipes.iter().any(|recipe| recipe.encoder == *name) {
                 return Err(Error::new(
                     ErrorKind::Request,
@@ -139,6 +149,47 @@ impl ProfileArgs {
             stem: self.stem.clone(),
             formats: self.formats.clone(),
         })
+    }
+
+    /// Names of the encoders: those given, or one with weights from a file.
+    fn encoders(&self) -> Result<Vec<String>> {
+        let Some(file) = &self.weights else {
+            return Ok(self.encoder.clone());
+        };
+        let cannot = |why: String, remedy: &str| {
+            Error::new(
+                ErrorKind::Request,
+                format!("cannot use the weights “{file}”"),
+                why,
+                remedy,
+            )
+        };
+        match self.encoder.as_slice() {
+            [one] => Ok(vec![registry::local_name(one, file)]),
+            [] => {
+                let (path, prefix) = registry::local_file(file);
+                let proposals = registry::propose(&Checkpoint::open(&path)?, prefix)?;
+                let complete = proposals.iter().filter(|proposal| proposal.is_complete());
+                let names: Vec<&str> = complete
+                    .flat_map(|p| p.encoders.iter().map(String::as_str))
+                    .collect();
+                match names.as_slice() {
+                    [one] => Ok(vec![registry::local_name(one, file)]),
+                    [] => Err(cannot(
+                        "they fit no encoder that is known".to_owned(),
+                        "See “etascope encoders check FILE” for what comes near",
+                    )),
+                    several => Err(cannot(
+                        format!("they fit several encoders: {}", several.join(", ")),
+                        "Choose one with --encoder; it decides how photographs are prepared",
+                    )),
+                }
+            }
+            _ => Err(cannot(
+                "several encoders are named".to_owned(),
+                "Name the one encoder that the file belongs to",
+            )),
+        }
     }
 
     /// The recipe for one encoder with trained weights.

@@ -20,9 +20,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use command_line::command_line;
+pub use encoders::EncodersArgs;
 pub use job::{ProfileArgs, ProfileJob};
 pub use window::WindowArgs;
 
+use crate::encoders::registry;
 use crate::{Error, ErrorKind, Result, report};
 
 /// The arguments of the program.
@@ -50,8 +52,8 @@ pub enum Headless {
     Profile(Box<ProfileArgs>),
     /// List the compute devices of this machine
     Devices(ListArgs),
-    /// List the encoders that the program knows
-    Encoders(ListArgs),
+    /// List, describe and fetch encoders, and check weight files
+    Encoders(EncodersArgs),
 }
 
 /// How a list is printed.
@@ -69,9 +71,9 @@ pub fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("error")).init();
     let cli = Cli::parse();
     let outcome = match cli.command {
-        Some(Headless::Profile(args)) => profile::run(&args),
+        Some(Headless::Profile(args)) => with_user_rows().and_then(|()| profile::run(&args)),
         Some(Headless::Devices(args)) => devices::run(args),
-        Some(Headless::Encoders(args)) => encoders::run(args),
+        Some(Headless::Encoders(args)) => with_user_rows().and_then(|()| encoders::run(args)),
         None => window::run(cli.window),
     };
     match outcome {
@@ -81,6 +83,11 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.kind.exit_code())
         }
     }
+}
+
+/// Adds the user's own encoders to the registry.
+fn with_user_rows() -> Result<()> {
+    registry::user_rows_path().map_or(Ok(()), |path| registry::read_user_rows(&path))
 }
 
 /// An error in three lines: what failed, why, and what to do.

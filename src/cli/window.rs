@@ -51,6 +51,10 @@ const HEADLESS: &str = "Without a window use “etascope profile”, see “etas
 /// # Errors
 /// Where there is no display, or the program was built without the window.
 pub fn run(args: WindowArgs) -> Result<()> {
+    // A fault in the user's own rows must not keep the window shut.
+    if let Err(error) = super::with_user_rows() {
+        super::note(&super::describe(&error));
+    }
     if let Some(name) = &args.encoder {
         crate::encoders::registry::find(name)?;
     }

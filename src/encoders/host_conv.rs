@@ -2,12 +2,15 @@
 //!
 //! The CPU device spends nearly all of a forward pass in convolutions. Burn's own leave the bias and
 //! the activation to further passes over memory, and convert to channels-last for every dense
-//! kernel; here each output is finished while it is still in the cache. Matrix products are faer's,
-//! threads are rayon's.
+//! kernel; here each output is finished while it is still in registers. Kernels are put in order once,
+//! for either direction at its first use. Threads are rayon's.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
+
+use super::buffers;
+use super::host_dense::{self, Finish, Packed, Phases, PlaceRow, Sweep, place_row, split_phases};
 
 /// Function applied to every output of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,493 +38,322 @@ impl Activation {
 /// column) and (output channel, input channel of the group, row, column).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvShape {
-    /// Batch size.
-    pub batch: usize,
     /// Input channels.
     pub channels_in: usize,
     /// Output channels.
     pub channels_out: usize,
-    /// Rows and columns of the input.
-    pub input: [usize; 2],
-    /// Rows and columns of the output.
-    pub output: [usize; 2],
     /// Rows and columns of the kernel.
     pub kernel: [usize; 2],
     /// Steps between outputs, in rows and columns.
     pub stride: [usize; 2],
-    /// Rows of zeros above and columns of zeros to the left of the input.
-    pub padding: [usize; 2],
     /// Channel groups.
     pub groups: usize,
 }
 
 impl ConvShape {
-    /// Whether [`conv2d`] has a path for these shapes: dense or depthwise.
+    /// Whether there is a path here for these shapes: dense or depthwise.
     pub fn is_supported(&self) -> bool {
         self.groups == 1 || self.is_depthwise()
-    }
-
-    /// Whether [`conv2d_transposed`] has a path for these shapes: less padding than kernel.
-    pub fn has_transpose(&self) -> bool {
-        self.is_supported() && (0..2).all(|axis| self.padding[axis] < self.kernel[axis])
     }
 
     fn is_depthwise(&self) -> bool {
         self.groups == self.channels_in && self.groups == self.channels_out
     }
-
-    fn is_pointwise(&self) -> bool {
-        self.groups == 1
-            && self.kernel == [1, 1]
-            && self.stride == [1, 1]
-            && self.padding == [0, 0]
-            && self.input == self.output
-    }
-
-    fn input_plane(&self) -> usize {
-        self.input[0] * self.input[1]
-    }
-
-    fn output_plane(&self) -> usize {
-        self.output[0] * self.output[1]
-    }
 }
 
-/// Columns of a matrix product finished at a time: with some hundred channels a tile of inputs and
-/// outputs stays in a core's second-level cache.
-const TILE_COLUMNS: usize = 1024;
-
-/// Below this many outputs a plane, several images share one matrix product: products with few
-/// columns run at a third of the speed.
-const COLUMNS_MIN: usize = 256;
-
-/// act(weight ∗ x + bias) of shape (batch, channels_out, rows, columns).
-///
-/// `x`, `weight` and `bias` must have the lengths that `shape` says.
-///
-/// # Panics
-///
-/// For a shape that [`ConvShape::is_supported`] denies: no path here computes other groups.
-pub fn conv2d(
-    x: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    shape: &ConvShape,
-    activation: Activation,
-) -> Vec<f32> {
-    assert!(
-        shape.is_supported(),
-        "neither a dense nor a depthwise convolution: {shape:?}"
-    );
-    let mut output = vec![0.0; shape.batch * shape.channels_out * shape.output_plane()];
-    if shape.is_depthwise() && shape.groups > 1 {
-        depthwise(x, weight, bias, shape, activation, &mut output);
-    } else {
-        dense(x, weight, bias, shape, activation, &mut output);
-    }
-    output
+/// Where a convolution finds its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Images.
+    pub batch: usize,
+    /// Rows and columns of the input.
+    pub input: [usize; 2],
+    /// Rows and columns of the output.
+    pub output: [usize; 2],
+    /// Rows of zeros above and columns of zeros to the left of the input; in a transposed convolution
+    /// fewer than the kernel has.
+    pub padding: [usize; 2],
 }
 
-/// The transpose of the convolution's linear map: Wᵀ·v of shape (batch, channels_in, rows, columns)
-/// of the input, for `v` of the output's shape.
-pub fn conv2d_transposed(v: &[f32], weight: &[f32], shape: &ConvShape) -> Vec<f32> {
-    let transposed = ConvShape {
-        batch: shape.batch,
-        channels_in: shape.channels_out,
-        channels_out: shape.channels_in,
-        input: [0, 1].map(|axis| (shape.output[axis] - 1) * shape.stride[axis] + 1),
-        output: shape.input,
-        kernel: shape.kernel,
-        stride: [1, 1],
-        padding: [0, 1].map(|axis| shape.kernel[axis] - 1 - shape.padding[axis]),
-        groups: shape.groups,
-    };
-    let weight = transposed_weight(weight, shape);
-    if shape.stride == [1, 1] {
-        conv2d(v, &weight, None, &transposed, Activation::None)
-    } else {
-        let spread = spread(v, shape.output, shape.stride, transposed.input);
-        conv2d(&spread, &weight, None, &transposed, Activation::None)
-    }
+/// The weights of a convolution, in the order in which the processor reads them.
+#[derive(Debug)]
+pub struct HostKernel {
+    shape: ConvShape,
+    weights: Weights,
 }
 
-/// Kernels turned by 180°, input and output channels exchanged within each group.
-fn transposed_weight(weight: &[f32], shape: &ConvShape) -> Vec<f32> {
-    let elements = shape.kernel[0] * shape.kernel[1];
-    let inputs = shape.channels_in / shape.groups;
-    let outputs = shape.channels_out / shape.groups;
-    let mut transposed = vec![0.0; weight.len()];
-    for (index, kernel) in weight.chunks(elements).enumerate() {
-        let (channel, input) = (index / inputs, index % inputs);
-        let (group, output) = (channel / outputs, channel % outputs);
-        let target = &mut transposed[((group * inputs + input) * outputs + output) * elements..];
-        for (value, from) in target.iter_mut().zip(kernel.iter().rev()) {
-            *value = *from;
-        }
-    }
-    transposed
+#[derive(Debug)]
+enum Weights {
+    Dense {
+        forward: Packed,
+        transposed: OnceLock<Packed>,
+    },
+    /// One small kernel a channel.
+    Depthwise(Vec<f32>),
 }
 
-/// Planes of size `from` with `stride − 1` zeros between neighbours, of size `to`.
-fn spread(v: &[f32], from: [usize; 2], stride: [usize; 2], to: [usize; 2]) -> Vec<f32> {
-    let mut spread = vec![0.0; v.len() / (from[0] * from[1]) * to[0] * to[1]];
-    let planes = v
-        .par_chunks(from[0] * from[1])
-        .zip(spread.par_chunks_mut(to[0] * to[1]));
-    planes.for_each(|(plane, target)| {
-        let rows = plane
-            .chunks(from[1])
-            .zip(target.chunks_mut(to[1]).step_by(stride[0]));
-        for (row, target) in rows {
-            for (value, from) in target.iter_mut().step_by(stride[1]).zip(row) {
-                *value = *from;
-            }
-        }
-    });
-    spread
-}
-
-/// Output channels of a few neighbouring images, to be computed by one thread.
-struct Block<'a> {
-    first_image: usize,
-    first_channel: usize,
-    /// All output channels of these images, or some of one image.
-    output: &'a mut [f32],
-}
-
-/// Dense convolution as a matrix product: directly for 1×1 kernels, else over unfolded patches.
-fn dense(
-    x: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    shape: &ConvShape,
-    activation: Activation,
-    output: &mut [f32],
-) {
-    let plane = shape.output_plane();
-    let image_len = shape.channels_in * shape.input_plane();
-    let inner = shape.channels_in * shape.kernel[0] * shape.kernel[1];
-    let threads = rayon::current_num_threads();
-    // Images that share a product, without leaving a thread idle.
-    let images = COLUMNS_MIN
-        .div_ceil(plane)
-        .min(shape.batch / threads)
-        .max(1);
-    // Fewer images than threads are split by output channels.
-    let parts = if shape.batch >= threads {
-        1
-    } else {
-        threads.div_ceil(shape.batch)
-    };
-    let part_channels = shape.channels_out.div_ceil(parts);
-    let blocks: Vec<Block<'_>> = output
-        .chunks_mut(images * shape.channels_out * plane)
-        .enumerate()
-        .flat_map(|(index, output)| {
-            let part_len = if parts == 1 {
-                output.len()
-            } else {
-                part_channels * plane
-            };
-            output
-                .chunks_mut(part_len)
-                .enumerate()
-                .map(move |(part, output)| Block {
-                    first_image: index * images,
-                    first_channel: part * part_channels,
-                    output,
-                })
-        })
-        .collect();
-    let (arch, range) = (pulp::Arch::new(), activation.range());
-    let finish = |values: &mut [f32], bias| {
-        arch.dispatch(Finish {
-            values,
-            bias,
-            range,
-        });
-    };
-    blocks.into_par_iter().for_each_init(
-        <(Vec<f32>, Vec<f32>)>::default,
-        |(patches, product), block| {
-            let images = if parts == 1 {
-                block.output.len() / (shape.channels_out * plane)
-            } else {
-                1
-            };
-            let channels = block.output.len() / (images * plane);
-            let bias = |channel| bias.map_or(0.0, |bias| bias[block.first_channel + channel]);
-            let lhs = &weight[block.first_channel * inner..][..channels * inner];
-            let lhs = MatRef::from_row_major_slice(lhs, channels, inner);
-            let x = &x[block.first_image * image_len..][..images * image_len];
-            if images > 1 {
-                unfold_images(x, shape, patches);
-                let rhs = MatRef::from_row_major_slice(patches, inner, images * plane);
-                product.resize(channels * images * plane, 0.0);
-                let out = MatMut::from_row_major_slice_mut(product, channels, images * plane);
-                matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
-                for (channel, row) in product.chunks_mut(images * plane).enumerate() {
-                    finish(row, bias(channel));
-                    for (image, values) in row.chunks(plane).enumerate() {
-                        block.output[(image * channels + channel) * plane..][..plane]
-                            .copy_from_slice(values);
-                    }
-                }
-                return;
-            }
-            for start in (0..plane).step_by(TILE_COLUMNS) {
-                let columns = TILE_COLUMNS.min(plane - start);
-                let out = MatMut::from_row_major_slice_mut(&mut *block.output, channels, plane);
-                let out = out.subcols_mut(start, columns);
-                let rhs = if shape.is_pointwise() {
-                    MatRef::from_row_major_slice(x, inner, plane).subcols(start, columns)
-                } else {
-                    patches.resize(inner * columns, 0.0);
-                    unfold(x, shape, start, columns, |row| row * columns, patches);
-                    MatRef::from_row_major_slice(patches.as_slice(), inner, columns)
-                };
-                matmul(out, Accum::Replace, lhs, rhs, 1.0, Par::Seq);
-                for (channel, row) in block.output.chunks_mut(plane).enumerate() {
-                    finish(&mut row[start..start + columns], bias(channel));
-                }
-            }
-        },
-    );
-}
-
-/// The patches of several images side by side, as [`unfold`] writes them for one.
-fn unfold_images(x: &[f32], shape: &ConvShape, patches: &mut Vec<f32>) {
-    let plane = shape.output_plane();
-    let image_len = shape.channels_in * shape.input_plane();
-    let inner = shape.channels_in * shape.kernel[0] * shape.kernel[1];
-    let images = x.len() / image_len;
-    patches.resize(inner * images * plane, 0.0);
-    for (index, image) in x.chunks(image_len).enumerate() {
-        let row_start = |row| (row * images + index) * plane;
-        if shape.is_pointwise() {
-            for (row, values) in image.chunks(plane).enumerate() {
-                patches[row_start(row)..][..plane].copy_from_slice(values);
-            }
+impl HostKernel {
+    /// Puts the weights (output channel, input channel of the group, row, column) in order.
+    ///
+    /// # Panics
+    ///
+    /// For a shape that [`ConvShape::is_supported`] denies: no path here computes other groups.
+    pub fn new(weight: &[f32], shape: ConvShape) -> Self {
+        assert!(
+            shape.is_supported(),
+            "neither a dense nor a depthwise convolution: {shape:?}"
+        );
+        let weights = if shape.groups > 1 {
+            Weights::Depthwise(weight.to_vec())
         } else {
-            unfold(image, shape, 0, plane, row_start, patches);
-        }
-    }
-}
-
-/// Adds the bias and applies the activation.
-struct Finish<'a> {
-    values: &'a mut [f32],
-    bias: f32,
-    range: (f32, f32),
-}
-
-impl pulp::WithSimd for Finish<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
-        let (low, high) = self.range;
-        for value in self.values {
-            // Comparisons written so that NaN passes through, as in Burn's own activations.
-            let sum = *value + self.bias;
-            let sum = if sum < low { low } else { sum };
-            *value = if sum > high { high } else { sum };
-        }
-    }
-}
-
-/// `target[i] = source[i · stride]`, for as many as both hold.
-fn copy_strided(source: &[f32], stride: usize, target: &mut [f32]) {
-    match stride {
-        1 => {
-            let len = target.len().min(source.len());
-            target[..len].copy_from_slice(&source[..len]);
-        }
-        2 => {
-            // In pairs, which the compiler turns into shuffles.
-            let pairs = source.chunks_exact(2);
-            let last = pairs.remainder().first();
-            let odd_one = source.len() / 2;
-            if let (Some(value), Some(last)) = (target.get_mut(odd_one), last) {
-                *value = *last;
+            Weights::Dense {
+                forward: Packed::new(weight, shape.channels_out, shape.channels_in, shape.kernel),
+                transposed: OnceLock::new(),
             }
-            target
-                .iter_mut()
-                .zip(pairs)
-                .for_each(|(value, pair)| *value = pair[0]);
-        }
-        _ => {
-            let source = source.iter().step_by(stride);
-            target
-                .iter_mut()
-                .zip(source)
-                .for_each(|(value, from)| *value = *from);
-        }
+        };
+        Self { shape, weights }
     }
-}
 
-/// Writes the patches under output columns `start..start + columns`: a row for each kernel element
-/// (input channel, kernel row, kernel column), which begins in `patches` where `row_start` says.
-fn unfold(
-    image: &[f32],
-    shape: &ConvShape,
-    start: usize,
-    columns: usize,
-    row_start: impl Fn(usize) -> usize,
-    patches: &mut [f32],
-) {
-    let [height, width] = shape.input;
-    let [kernel_rows, kernel_columns] = shape.kernel;
-    let [stride_rows, stride_columns] = shape.stride;
-    let [top, left] = shape.padding;
-    let out_width = shape.output[1];
-    let mut row = 0;
-    for channel in image.chunks(height * width) {
-        for ky in 0..kernel_rows {
-            for kx in 0..kernel_columns {
-                let patches = &mut patches[row_start(row)..][..columns];
-                row += 1;
-                // Outputs ox with 0 <= ox·stride + kx − left < width read the image, others zeros.
-                let first = left.saturating_sub(kx).div_ceil(stride_columns);
-                let last = (width + left).saturating_sub(kx).div_ceil(stride_columns);
-                // One row of outputs at a time.
-                let mut at = 0;
-                while at < columns {
-                    let (oy, ox) = ((start + at) / out_width, (start + at) % out_width);
-                    let run = (out_width - ox).min(columns - at);
-                    let target = &mut patches[at..at + run];
-                    at += run;
-                    let y = (oy * stride_rows + ky)
-                        .checked_sub(top)
-                        .filter(|y| *y < height);
-                    let (first, last) = (first.max(ox).min(ox + run), last.max(ox).min(ox + run));
-                    let Some(y) = y.filter(|_| first < last) else {
-                        target.fill(0.0);
-                        continue;
-                    };
-                    let source =
-                        &image_row(channel, y, width)[first * stride_columns + kx - left..];
-                    target[..first - ox].fill(0.0);
-                    target[last - ox..].fill(0.0);
-                    let target = &mut target[first - ox..last - ox];
-                    if stride_columns == 1 {
-                        target.copy_from_slice(&source[..target.len()]);
-                    } else {
-                        for (value, from) in
-                            target.iter_mut().zip(source.iter().step_by(stride_columns))
-                        {
-                            *value = *from;
-                        }
-                    }
-                }
+    /// What it was made for.
+    pub fn shape(&self) -> &ConvShape {
+        &self.shape
+    }
+
+    /// weight ∗ x, finished, of shape (batch, channels_out, rows, columns).
+    pub fn forward(&self, x: &[f32], planes: &Planes, finish: &Finish<'_>) -> Vec<f32> {
+        let Planes {
+            batch,
+            input,
+            output,
+            padding,
+        } = *planes;
+        let mut y = buffers::take(batch * self.shape.channels_out * output[0] * output[1]);
+        let sweep = Sweep {
+            batch,
+            input,
+            padding,
+            stride: self.shape.stride,
+            positions: output,
+            output,
+            spread: [1, 1],
+            skip: [0, 0],
+        };
+        match &self.weights {
+            Weights::Dense { forward, .. } => {
+                host_dense::sweep(x, None, forward, &sweep, finish, &mut y);
+            }
+            Weights::Depthwise(weight) => {
+                let kernel = (weight.as_slice(), self.shape.kernel);
+                let parts = [forward_part(self.shape.kernel)];
+                depthwise(x, None, kernel, &parts, &sweep, finish, &mut y);
             }
         }
+        y
+    }
+
+    /// The transpose of the convolution's linear map: Wᵀ·(factors·v) of shape (batch, channels_in,
+    /// rows, columns) of the input, for `v` of the output's shape and, where given, one factor for
+    /// each output value of an image.
+    pub fn transposed(&self, v: &[f32], factors: Option<&[f32]>, planes: &Planes) -> Vec<f32> {
+        let ConvShape { kernel, stride, .. } = self.shape;
+        // Input row y has y + padding = stride·q + p: rows of equal p are one correlation over q,
+        // with every stride-th row of the kernel, and q is counted from the first that is needed.
+        let first = [0, 1].map(|axis| planes.padding[axis] / stride[axis]);
+        let sweep = Sweep {
+            batch: planes.batch,
+            input: planes.output,
+            padding: [0, 1].map(|axis| kernel[axis].div_ceil(stride[axis]) - 1 - first[axis]),
+            stride: [1, 1],
+            positions: [0, 1].map(|axis| {
+                (planes.input[axis] - 1 + planes.padding[axis]) / stride[axis] + 1 - first[axis]
+            }),
+            output: planes.input,
+            spread: stride,
+            skip: [0, 1].map(|axis| planes.padding[axis] % stride[axis]),
+        };
+        let finish = Finish {
+            bias: None,
+            range: Activation::None.range(),
+            factors: None,
+        };
+        let len = planes.batch * self.shape.channels_in * planes.input[0] * planes.input[1];
+        let mut x = buffers::take(len);
+        match &self.weights {
+            Weights::Dense {
+                forward,
+                transposed,
+            } => {
+                let packed = transposed.get_or_init(|| transpose(&forward.unpacked(), &self.shape));
+                host_dense::sweep(v, factors, packed, &sweep, &finish, &mut x);
+            }
+            Weights::Depthwise(weight) => {
+                let kernel = (weight.as_slice(), kernel);
+                let parts = transposed_parts(&self.shape);
+                depthwise(v, factors, kernel, &parts, &sweep, &finish, &mut x);
+            }
+        }
+        x
     }
 }
 
-fn image_row(channel: &[f32], y: usize, width: usize) -> &[f32] {
-    &channel[y * width..][..width]
+/// Kernels that give the input's rows and columns of each remainder by the stride: packed rows (input
+/// channel, remainder of the row, of the column), elements in reverse order.
+fn transpose(weight: &[f32], shape: &ConvShape) -> Packed {
+    let [rows, columns] = shape.kernel;
+    let [stride_y, stride_x] = shape.stride;
+    let taps = [rows.div_ceil(stride_y), columns.div_ceil(stride_x)];
+    let row_len = shape.channels_out * taps[0] * taps[1];
+    let outputs = shape.channels_in * stride_y * stride_x;
+    let mut transposed = vec![0.0; outputs * row_len];
+    for (index, kernel) in weight.chunks(rows * columns).enumerate() {
+        let (output, input) = (index / shape.channels_in, index % shape.channels_in);
+        for (at, value) in kernel.iter().enumerate() {
+            let (ky, kx) = (at / columns, at % columns);
+            let row = (input * stride_y + ky % stride_y) * stride_x + kx % stride_x;
+            let (ty, tx) = (taps[0] - 1 - ky / stride_y, taps[1] - 1 - kx / stride_x);
+            transposed[row * row_len + (output * taps[0] + ty) * taps[1] + tx] = *value;
+        }
+    }
+    Packed::new(&transposed, outputs, shape.channels_out, taps)
 }
 
 /// Most outputs that [`Accumulate`] holds in registers at a time, whatever the processor.
 const LANES: usize = 64;
 
-/// Depthwise convolution. Each padded plane is split by the stride into phases in which
-/// neighbouring outputs read neighbouring inputs, and is then treated as one long row: a few outputs
-/// between the rows are computed in vain, and every load is contiguous.
+/// Some elements of a depthwise kernel, and the outputs of a position that they make.
+struct Part {
+    /// Row and column of the output among those that a position fills.
+    place: [usize; 2],
+    /// Index of each element in the kernel.
+    elements: Vec<usize>,
+    /// Row and column of each element's input, seen from the position.
+    inputs: Vec<[usize; 2]>,
+}
+
+/// All elements of a kernel, for one output a position.
+fn forward_part([rows, columns]: [usize; 2]) -> Part {
+    Part {
+        place: [0, 0],
+        elements: (0..rows * columns).collect(),
+        inputs: (0..rows * columns)
+            .map(|element| [element / columns, element % columns])
+            .collect(),
+    }
+}
+
+/// The elements that give the rows and columns of each remainder by the stride, in reverse order.
+fn transposed_parts(shape: &ConvShape) -> Vec<Part> {
+    let ConvShape { kernel, stride, .. } = shape;
+    let places = (0..stride[0]).flat_map(|y| (0..stride[1]).map(move |x| [y, x]));
+    let part = |place: [usize; 2]| {
+        let elements: Vec<usize> = (0..kernel[0] * kernel[1])
+            .filter(|element| {
+                element / kernel[1] % stride[0] == place[0]
+                    && element % kernel[1] % stride[1] == place[1]
+            })
+            .collect();
+        let last = [0, 1].map(|axis| kernel[axis].div_ceil(stride[axis]) - 1);
+        let input = |element: &usize| {
+            let at = [element / kernel[1], element % kernel[1]];
+            [0, 1].map(|axis| last[axis] - at[axis] / stride[axis])
+        };
+        Part {
+            place,
+            inputs: elements.iter().map(input).collect(),
+            elements,
+        }
+    };
+    places.map(part).collect()
+}
+
+/// The sums of one channel's kernel over its plane. As in a dense sweep each padded plane is split by
+/// the stride and treated as one long row.
 fn depthwise(
     x: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    shape: &ConvShape,
-    activation: Activation,
+    source_factors: Option<&[f32]>,
+    (weight, kernel): (&[f32], [usize; 2]),
+    parts: &[Part],
+    sweep: &Sweep,
+    finish: &Finish<'_>,
     output: &mut [f32],
 ) {
-    let [kernel_rows, kernel_columns] = shape.kernel;
-    let [stride_rows, stride_columns] = shape.stride;
-    let [out_height, out_width] = shape.output;
-    // Rows and columns of one phase, wide enough for the last output's last kernel element.
-    let phase_width = out_width + (kernel_columns - 1) / stride_columns;
-    let phase_height = out_height + (kernel_rows - 1) / stride_rows;
-    // Room for the last block of lanes to read past the end.
-    let phase_len = phase_width * phase_height + LANES;
-    let flat_len = (out_height - 1) * phase_width + out_width;
-    let taps: Vec<usize> = (0..kernel_rows)
-        .flat_map(|ky| (0..kernel_columns).map(move |kx| (ky, kx)))
-        .map(|(ky, kx)| {
-            let phase = (ky % stride_rows) * stride_columns + kx % stride_columns;
-            phase * phase_len + (ky / stride_rows) * phase_width + kx / stride_columns
-        })
-        .collect();
-    let scratch = || {
-        let phases = vec![0.0; stride_rows * stride_columns * phase_len];
-        (phases, vec![0.0; flat_len.next_multiple_of(LANES)])
+    let [stride_y, stride_x] = sweep.stride;
+    let [height, width] = sweep.positions;
+    let input_plane = sweep.input[0] * sweep.input[1];
+    let output_plane = sweep.output[0] * sweep.output[1];
+    let channels = x.len() / (sweep.batch * input_plane);
+    // Rows and columns of one phase, wide enough for the last position's last kernel element.
+    let reach = |axis: usize| {
+        let inputs = parts.iter().flat_map(|part| &part.inputs);
+        inputs
+            .map(|input| input[axis] / sweep.stride[axis])
+            .max()
+            .unwrap_or(0)
     };
+    let phase = [height + reach(0), width + reach(1)];
+    // Room for the last block of lanes to read past the end.
+    let distance = phase[0] * phase[1] + LANES;
+    let flat_len = ((height - 1) * phase[1] + width).next_multiple_of(LANES);
+    let offset = |[y, x]: &[usize; 2]| {
+        let phases = (y % stride_y) * stride_x + x % stride_x;
+        phases * distance + (y / stride_y) * phase[1] + x / stride_x
+    };
+    let taps: Vec<Vec<usize>> = parts
+        .iter()
+        .map(|part| part.inputs.iter().map(offset).collect())
+        .collect();
+    let phases_of = Phases {
+        columns: sweep.input[1],
+        padding: sweep.padding,
+        stride: sweep.stride,
+        phase,
+        distance,
+    };
+    let scratch = || {
+        (
+            vec![0.0; stride_y * stride_x * distance],
+            vec![0.0; flat_len],
+        )
+    };
+    let elements = kernel[0] * kernel[1];
     let arch = pulp::Arch::new();
     output
-        .par_chunks_mut(shape.output_plane())
+        .par_chunks_mut(output_plane)
         .enumerate()
         .for_each_init(scratch, |(phases, flat), (index, plane)| {
-            let channel = index % shape.channels_out;
-            let source = &x[index * shape.input_plane()..][..shape.input_plane()];
-            split_phases(
-                source,
-                shape,
-                [phase_height, phase_width],
-                phase_len,
-                phases,
-            );
-            let kernel = &weight[channel * taps.len()..][..taps.len()];
-            let bias = bias.map_or(0.0, |bias| bias[channel]);
-            let range = activation.range();
-            arch.dispatch(Accumulate {
-                phases,
-                taps: &taps,
-                kernel,
-                bias,
-                range,
-                flat,
-            });
-            for (row, from) in plane.chunks_mut(out_width).zip(flat.chunks(phase_width)) {
-                row.copy_from_slice(&from[..out_width]);
+            let channel = index % channels;
+            let source = &x[index * input_plane..][..input_plane];
+            let factors = source_factors.map(|all| &all[channel * input_plane..][..input_plane]);
+            split_phases(source, factors, &phases_of, phases);
+            let weight = &weight[channel * elements..][..elements];
+            for (part, taps) in parts.iter().zip(&taps) {
+                arch.dispatch(Accumulate {
+                    phases,
+                    taps,
+                    elements: &part.elements,
+                    kernel: weight,
+                    bias: finish.bias.map_or(0.0, |bias| bias[channel]),
+                    range: finish.range,
+                    flat,
+                });
+                for (position, sums) in flat.chunks(phase[1]).take(height).enumerate() {
+                    let to = PlaceRow {
+                        sums: &sums[..width],
+                        factors: finish.factors.map(|all| &all[channel * output_plane..]),
+                        position,
+                        place: part.place,
+                    };
+                    place_row(&to, sweep, plane);
+                }
             }
         });
 }
 
-/// Copies a plane into its phases; the padding around it stays zero from call to call.
-fn split_phases(
-    source: &[f32],
-    shape: &ConvShape,
-    [phase_height, phase_width]: [usize; 2],
-    phase_len: usize,
-    phases: &mut [f32],
-) {
-    let [stride_rows, stride_columns] = shape.stride;
-    let [top, left] = shape.padding;
-    for (y, row) in source.chunks(shape.input[1]).enumerate() {
-        let (phase_row, line) = ((y + top) % stride_rows, (y + top) / stride_rows);
-        if line >= phase_height {
-            // Rows below the last kernel element of the last output.
-            break;
-        }
-        let base = phase_row * stride_columns * phase_len + line * phase_width;
-        for phase_column in 0..stride_columns {
-            // First input column x with (x + left) % stride == phase_column.
-            let first = (phase_column + stride_columns - left % stride_columns) % stride_columns;
-            let at = (first + left) / stride_columns;
-            if at >= phase_width || first >= row.len() {
-                continue;
-            }
-            let target = &mut phases[base + phase_column * phase_len..][at..phase_width];
-            copy_strided(&row[first..], stride_columns, target);
-        }
-    }
-}
-
-/// flat[i] = act(bias + Σ kernel[t] · phases[taps[t] + i]), a block of lanes at a time.
+/// flat[i] = act(bias + Σ kernel[elements[t]] · phases[taps[t] + i]), a block of lanes at a time.
 struct Accumulate<'a> {
     phases: &'a [f32],
     taps: &'a [usize],
+    elements: &'a [usize],
     kernel: &'a [f32],
     bias: f32,
     range: (f32, f32),
@@ -540,10 +372,10 @@ impl pulp::WithSimd for Accumulate<'_> {
         for (block, target) in target.chunks_exact_mut(4).enumerate() {
             let start = block * 4 * S::F32_LANES;
             let mut sums = [bias; 4];
-            for (tap, weight) in self.taps.iter().zip(self.kernel) {
+            for (tap, element) in self.taps.iter().zip(self.elements) {
                 let values = &self.phases[tap + start..][..4 * S::F32_LANES];
                 let (values, _) = S::as_simd_f32s(values);
-                let weight = simd.splat_f32s(*weight);
+                let weight = simd.splat_f32s(self.kernel[*element]);
                 if let [a, b, c, d] = values {
                     sums[0] = simd.mul_add_f32s(weight, *a, sums[0]);
                     sums[1] = simd.mul_add_f32s(weight, *b, sums[1]);

@@ -1,14 +1,15 @@
 //! Frozen layers: plain tensors with the arithmetic of a layer, forward and transposed.
 //!
 //! A frozen encoder trains nothing, so its layers are not burn modules. BatchNorm is folded into the
-//! convolution before it, in f64, when the layer is loaded.
+//! convolution before it, in f64, when the layer is loaded, see [`super::plans`].
 
-use burn::tensor::ops::ConvOptions;
+use std::sync::Arc;
+
 use burn::tensor::{Device, FloatDType, Tensor, TensorCreationOptions, TensorData};
 
 use super::host_conv::Activation;
 use super::weights::{Init, Parameter, Weights};
-use super::windows::conv2d;
+use super::windows::{Kernel, Margins};
 use crate::Result;
 
 /// Where an encoder's tensors live and in which floating-point format.
@@ -118,6 +119,15 @@ impl ConvConfig {
         self.inputs / self.groups * self.kernel * self.kernel
     }
 
+    /// Side of the smallest input whose output has side `output`, which is at least 1.
+    pub fn smallest_input(&self, output: usize) -> usize {
+        let last = (output - 1) * self.stride;
+        match self.padding {
+            Padding::Symmetric(zeros) => (last + self.kernel).saturating_sub(2 * zeros).max(1),
+            Padding::Same => last + 1,
+        }
+    }
+
     /// Side of the output for an input of side `input`.
     pub fn output_side(&self, input: usize) -> usize {
         let (before, after) = self.padding.around(input, self.kernel, self.stride);
@@ -129,7 +139,7 @@ impl ConvConfig {
 #[derive(Clone, Debug)]
 pub struct Conv2d {
     config: ConvConfig,
-    weight: Tensor<4>,
+    kernel: Arc<Kernel>,
     bias: Tensor<1>,
     activation: Activation,
 }
@@ -142,37 +152,57 @@ impl Conv2d {
         config: ConvConfig,
         at: &Placement,
     ) -> Result<Self> {
-        let weight = weights.take(&format!("{key}.weight"))?;
-        let bias = weights.take(&format!("{key}.bias"))?;
-        Ok(Self::new(config, weight, bias, at))
+        Self::load_side_by_side(weights, &[(key, config)], at)
     }
 
-    /// A convolution with parameter `{key}.weight` and no bias, followed by the BatchNorm `norm`,
-    /// folded into it: `w ← w·γ/√(σ²+ε)`, `b = β − μ·γ/√(σ²+ε)`.
-    pub fn load_with_norm(
+    /// Convolutions of one input with parameters `{key}.weight` and `{key}.bias` each, whose outputs
+    /// follow each other. They have one stride and one group, and give the same side.
+    pub fn load_side_by_side(
         weights: &mut Weights,
-        key: &str,
-        config: ConvConfig,
-        norm: &BatchNorm,
+        parts: &[(&str, ConvConfig)],
         at: &Placement,
     ) -> Result<Self> {
-        let mut weight = weights.take(&format!("{key}.weight"))?;
-        let (scale, shift) = norm.load(weights)?;
-        for (row, factor) in weight.chunks_exact_mut(config.fan_in()).zip(&scale) {
-            row.iter_mut().for_each(|w| *w *= factor);
+        let (mut kernels, mut biases) = (Vec::new(), Vec::new());
+        for (key, config) in parts {
+            let weight = weights.take(&format!("{key}.weight"))?;
+            kernels.push(at.tensor(weight, config.weight_shape()));
+            biases.extend(weights.take(&format!("{key}.bias"))?);
         }
-        Ok(Self::new(config, weight, shift, at))
+        let largest = parts.iter().map(|(_, config)| *config);
+        let largest = largest
+            .max_by_key(|config| config.kernel)
+            .expect("at least one convolution is asked for");
+        let config = ConvConfig {
+            outputs: biases.len(),
+            ..largest
+        };
+        Ok(Self::side_by_side(config, kernels, biases, at))
     }
 
-    /// A convolution with this weight, see [`ConvConfig::weight_shape`], and this bias.
+    /// A convolution with these values, row after row.
     pub(super) fn new(
         config: ConvConfig,
         weight: Vec<f64>,
         bias: Vec<f64>,
         at: &Placement,
     ) -> Self {
+        Self::side_by_side(
+            config,
+            vec![at.tensor(weight, config.weight_shape())],
+            bias,
+            at,
+        )
+    }
+
+    fn side_by_side(
+        config: ConvConfig,
+        kernels: Vec<Tensor<4>>,
+        bias: Vec<f64>,
+        at: &Placement,
+    ) -> Self {
+        let kernel = Kernel::new(kernels, [config.stride; 2], config.groups);
         Self {
-            weight: at.tensor(weight, config.weight_shape()),
+            kernel: Arc::new(kernel),
             bias: at.tensor(bias, [config.outputs]),
             config,
             activation: Activation::None,
@@ -189,29 +219,28 @@ impl Conv2d {
         self.activation
     }
 
-    /// The weight, see [`ConvConfig::weight_shape`].
-    pub fn weight(&self) -> &Tensor<4> {
-        &self.weight
+    /// The weights.
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
     }
 
-    /// Stride, padding and groups for an input of these rows and columns.
-    pub fn options(&self, [rows, cols]: [usize; 2]) -> ConvOptions<2> {
+    /// Zeros around an input of these rows and columns.
+    pub fn margins(&self, [rows, cols]: [usize; 2]) -> Margins {
         let ConvConfig {
             kernel,
             stride,
             padding,
-            groups,
             ..
         } = self.config;
-        let padding = [rows, cols].map(|side| padding.around(side, kernel, stride));
-        ConvOptions::new_with_padding([stride; 2], padding, [1; 2], groups)
+        [rows, cols].map(|side| padding.around(side, kernel, stride))
     }
 
     /// The layer's output, (batch, channel, row, column) as its input.
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let [_, _, rows, cols] = x.dims();
-        let options = self.options([rows, cols]);
-        conv2d(x, &self.weight, Some(&self.bias), &options, self.activation)
+        let margins = self.margins([rows, cols]);
+        self.kernel
+            .forward(x, Some(&self.bias), margins, self.activation, None)
     }
 }
 
@@ -224,10 +253,26 @@ pub struct BatchNorm {
     pub channels: usize,
     /// Added to the variance.
     pub epsilon: f64,
+    /// Scale γ in an untrained network.
+    pub initial_scale: f64,
 }
 
 impl BatchNorm {
-    /// The four tensors, initialised to the identity.
+    /// PyTorch's own ε.
+    pub const TORCH_EPSILON: f64 = 1e-5;
+
+    /// A BatchNorm that begins as the identity, but for ε.
+    pub fn new(key: String, channels: usize, epsilon: f64) -> Self {
+        Self {
+            key,
+            channels,
+            epsilon,
+            initial_scale: 1.0,
+        }
+    }
+
+    /// The four tensors; in an untrained network the shift is 0 and the statistics are those of unit
+    /// variance around 0.
     pub fn parameters(&self) -> [Parameter; 4] {
         let of = |name: &str, value: f64, trained: bool| Parameter {
             name: format!("{}.{name}", self.key),
@@ -236,7 +281,7 @@ impl BatchNorm {
             trained,
         };
         [
-            of("weight", 1.0, true),
+            of("weight", self.initial_scale, true),
             of("bias", 0.0, true),
             of("running_mean", 0.0, false),
             of("running_var", 1.0, false),
@@ -244,7 +289,7 @@ impl BatchNorm {
     }
 
     /// Scale and shift per channel that it amounts to.
-    fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub(super) fn load(&self, weights: &mut Weights) -> Result<(Vec<f64>, Vec<f64>)> {
         let [gamma, beta, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
             .map(|name| format!("{}.{name}", self.key));
         let variance = weights.take(&variance)?;
@@ -265,6 +310,28 @@ impl BatchNorm {
     }
 }
 
+/// A BatchNorm with no convolution directly before it: one scale and one shift a channel.
+#[derive(Clone, Debug)]
+pub struct ScaleShift {
+    /// (1, channel, 1, 1).
+    scale: Tensor<4>,
+    shift: Tensor<4>,
+}
+
+impl ScaleShift {
+    /// What the BatchNorm `norm` amounts to.
+    pub fn load(weights: &mut Weights<'_>, norm: &BatchNorm, at: &Placement) -> Result<Self> {
+        let (scale, shift) = norm.load(weights)?;
+        let [scale, shift] = [scale, shift].map(|v| at.tensor(v, [1, norm.channels, 1, 1]));
+        Ok(Self { scale, shift })
+    }
+
+    /// Scale and shift, each (1, channel, 1, 1).
+    pub fn factors(&self) -> [Tensor<4>; 2] {
+        [self.scale.clone(), self.shift.clone()]
+    }
+}
+
 /// An affine map of vectors.
 #[derive(Clone, Debug)]
 pub struct Linear {
@@ -281,8 +348,8 @@ impl Linear {
         [inputs, outputs]: [usize; 2],
         at: &Placement,
     ) -> Result<Self> {
-        let weight = at.tensor(weights.take(&format!("{key}.weight"))?, [outputs, inputs]);
-        let bias = at.tensor(weights.take(&format!("{key}.bias"))?, [outputs]);
+        let weight = weights.tensor(&format!("{key}.weight"), [outputs, inputs], at)?;
+        let bias = weights.tensor(&format!("{key}.bias"), [outputs], at)?;
         Ok(Self {
             weight: weight.transpose(),
             bias,

@@ -5,39 +5,35 @@
 //! many tangents or cotangents at once and each at about the cost of one forward pass: the pass at
 //! the input itself is not repeated.
 
-use burn::tensor::ops::{ConvOptions, IndexingUpdateOp};
-use burn::tensor::{Int, Tensor};
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
 
 use super::attention::AttentionAt;
 use super::host_conv::Activation;
 use super::layers;
 use super::norm::NormAt;
 use super::positions::{Blocks, Rearrangement};
-use super::windows::{conv2d, conv2d_transposed};
+use super::windows::{Kernel, Margins, Winners};
 
 /// One linear map between activations (batch, channel, row, column).
 #[derive(Clone, Debug)]
 pub enum LinearOp {
-    /// A convolution without bias.
+    /// A convolution without bias, and the derivative of the activation after it.
     Convolution {
-        /// Output channels, input channels of a group, kernel rows and columns.
-        weight: Tensor<4>,
-        /// Stride, padding and groups.
-        options: ConvOptions<2>,
+        /// The weights.
+        kernel: Arc<Kernel>,
+        /// Zeros around the input.
+        margins: Margins,
         /// Rows and columns of the input.
         input: [usize; 2],
+        /// The 0 and 1 of the activation, (1, channel, row, column) of the output.
+        factors: Option<Tensor<4>>,
     },
     /// Multiplication by factors that broadcast over the batch: the 0 and 1 of a ReLU, or a scale.
     Diagonal(Tensor<4>),
     /// Selection of each window's largest position.
-    Selection {
-        /// Position of the largest value in its channel's plane, (1, channel, outputs).
-        winners: Tensor<3, Int>,
-        /// Rows and columns of the input.
-        input: [usize; 2],
-        /// Rows and columns of the output.
-        output: [usize; 2],
-    },
+    Selection(Winners),
     /// Mean over rows and columns.
     SpatialMean {
         /// Rows and columns of the input.
@@ -47,6 +43,14 @@ pub enum LinearOp {
     Matrix(Tensor<2>),
     /// Reversal of the order of the channels.
     ReverseChannels,
+    /// A matrix that combines the rows of every plane and one that combines its columns, each
+    /// (outputs, inputs).
+    Separable(Box<[Tensor<2>; 2]>),
+    /// All values of an input as one vector.
+    Flatten {
+        /// Channels, rows and columns of the input.
+        input: [usize; 3],
+    },
     /// A layer norm.
     LayerNorm(Box<NormAt>),
     /// An attention.
@@ -62,23 +66,21 @@ impl LinearOp {
     pub fn apply(&self, t: Tensor<4>) -> Tensor<4> {
         match self {
             Self::Convolution {
-                weight, options, ..
-            } => conv2d(t, weight, None, options, Activation::None),
+                kernel,
+                margins,
+                factors,
+                ..
+            } => kernel.forward(t, None, *margins, Activation::None, factors.as_ref()),
             Self::Diagonal(factors) => t * factors.clone(),
-            Self::Selection {
-                winners, output, ..
-            } => {
-                let [batch, channels, rows, cols] = t.dims();
-                let winners = winners
-                    .clone()
-                    .expand([batch, channels, output[0] * output[1]]);
-                t.reshape([batch, channels, rows * cols])
-                    .gather(2, winners)
-                    .reshape([batch, channels, output[0], output[1]])
-            }
+            Self::Selection(winners) => winners.select(t),
             Self::SpatialMean { .. } => spatial_mean(t),
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
+            Self::Separable(matrices) => separable(t, (**matrices).clone()),
+            Self::Flatten { input } => {
+                let batch = t.dims()[0];
+                t.reshape([batch, input.iter().product(), 1, 1])
+            }
             Self::LayerNorm(norm) => norm.apply(t),
             Self::Attention(attention) => attention.apply(t),
             Self::Rearrangement(rearrangement) => rearrangement.apply(t),
@@ -90,35 +92,26 @@ impl LinearOp {
     pub fn transposed(&self, v: Tensor<4>) -> Tensor<4> {
         match self {
             Self::Convolution {
-                weight,
-                options,
+                kernel,
+                margins,
                 input,
-            } => conv2d_transposed(v, weight, options, *input),
+                factors,
+            } => kernel.transposed(v, factors.as_ref(), *margins, *input),
             Self::Diagonal(factors) => v * factors.clone(),
-            Self::Selection {
-                winners,
-                input,
-                output,
-            } => {
-                let [batch, channels, ..] = v.dims();
-                let outputs = output[0] * output[1];
-                let winners = winners.clone().expand([batch, channels, outputs]);
-                let inputs = [batch, channels, input[0] * input[1]];
-                Tensor::zeros(inputs, (&v.device(), v.dtype()))
-                    .scatter(
-                        2,
-                        winners,
-                        v.reshape([batch, channels, outputs]),
-                        IndexingUpdateOp::Add,
-                    )
-                    .reshape([batch, channels, input[0], input[1]])
-            }
+            Self::Selection(winners) => winners.restore(v),
             Self::SpatialMean { input } => {
                 let [batch, channels, ..] = v.dims();
                 (v / (input[0] * input[1]) as f64).expand([batch, channels, input[0], input[1]])
             }
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
             Self::ReverseChannels => reverse_channels(v),
+            Self::Separable(matrices) => separable(v, (**matrices).clone().map(Tensor::transpose)),
+            Self::Flatten {
+                input: [channels, rows, cols],
+            } => {
+                let batch = v.dims()[0];
+                v.reshape([batch, *channels, *rows, *cols])
+            }
             Self::LayerNorm(norm) => norm.transposed(v),
             Self::Attention(attention) => attention.transposed(v),
             Self::Rearrangement(rearrangement) => rearrangement.transposed(v),
@@ -143,6 +136,22 @@ pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
     x.reshape([batch, channels, rows * cols])
         .mean_dim(2)
         .reshape([batch, channels, 1, 1])
+}
+
+/// Every plane X becomes `rows · X · colsᵀ`; both matrices are (outputs, inputs).
+pub fn separable(x: Tensor<4>, [rows, cols]: [Tensor<2>; 2]) -> Tensor<4> {
+    let [batch, channels, height, width] = x.dims();
+    let ([out_height, _], [out_width, _]) = (rows.dims(), cols.dims());
+    let planes = batch * channels;
+    x.reshape([planes * height, width])
+        .matmul(cols.transpose())
+        .reshape([planes, height, out_width])
+        .swap_dims(1, 2)
+        .reshape([planes * out_width, height])
+        .matmul(rows.transpose())
+        .reshape([planes, out_width, out_height])
+        .swap_dims(1, 2)
+        .reshape([batch, channels, out_height, out_width])
 }
 
 /// One step of the sequence. Step i computes activation i + 1 from earlier ones; activation 0 is the

@@ -1,29 +1,38 @@
 //! Encoders: architectures, their weights, and the registry of those that the program knows.
 
+pub mod alexnet;
 pub mod architecture;
 pub mod attention;
+mod buffers;
+pub mod chain;
 pub mod convnext;
 pub mod efficientnet_lite;
 pub mod host_attention;
 pub mod host_conv;
+pub mod host_dense;
 pub mod host_pool;
 pub mod host_token;
 pub mod layers;
 pub mod linear;
 pub mod norm;
+pub mod plans;
 pub mod position_embedding;
 pub mod positions;
 pub mod registry;
 pub mod renaming;
+pub mod resnet;
 pub mod squeezenet;
 pub mod swinv2;
 pub mod tokens;
 pub mod value;
+pub mod vgg;
 pub mod vit;
 pub mod weights;
+pub mod wide_resnet;
 pub mod windows;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use burn::tensor::{Tensor, TensorCreationOptions, TensorData};
 use serde::{Deserialize, Serialize};
@@ -79,13 +88,13 @@ pub struct StageSpec {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EncoderSpec {
     /// Registry name, for example `efficientnet_lite0`.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// Name for people, for example `EfficientNet-Lite0`.
-    pub title: &'static str,
+    pub title: Arc<str>,
     /// Paper and original code.
-    pub source: &'static str,
+    pub source: Arc<str>,
     /// Licence of the weights.
-    pub licence: &'static str,
+    pub licence: Arc<str>,
     /// Input side in pixels.
     pub side_px: usize,
     /// Length of the pooled feature.

@@ -9,12 +9,13 @@ use std::cell::RefCell;
 use std::ops::Add;
 use std::rc::Rc;
 
-use burn::tensor::{Tensor, activation, module};
+use burn::tensor::{Tensor, TensorCreationOptions, TensorData, activation};
 
 use super::host_conv::Activation;
-use super::layers::{Conv2d, Linear};
-use super::linear::{LinearOp, Linearised, Step, reverse_channels, spatial_mean};
-use super::windows::{max_pool2d, pool_options};
+use super::host_pool::PoolConfig;
+use super::layers::{Conv2d, Linear, ScaleShift};
+use super::linear::{LinearOp, Linearised, Step, reverse_channels, separable, spatial_mean};
+use super::windows::{max_pool2d, max_pool2d_with_winners};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
 #[derive(Clone, Debug)]
@@ -104,59 +105,30 @@ impl Value {
     /// A convolution with bias and its activation.
     pub fn conv2d(self, conv: &Conv2d) -> Self {
         let input = self.side();
-        let y = Self::map(self.trace, conv.forward(self.primal), |_| {
+        Self::map(self.trace, conv.forward(self.primal), |y| {
             LinearOp::Convolution {
-                weight: conv.weight().clone(),
-                options: conv.options(input),
+                kernel: conv.kernel().clone(),
+                margins: conv.margins(input),
                 input,
+                factors: derivative(conv.activation(), y),
             }
-        });
-        y.derivative_of(conv.activation())
+        })
     }
 
     /// `max(x, 0)`; the derivative at 0 is 0.
     pub fn relu(self) -> Self {
-        let y = Self {
-            primal: activation::relu(self.primal),
-            trace: self.trace,
-        };
-        y.derivative_of(Activation::Relu)
-    }
-
-    /// Records the derivative of an activation that was already applied: it is 1 where the result
-    /// lies strictly inside the activation's range, else 0.
-    fn derivative_of(self, activation: Activation) -> Self {
-        if activation == Activation::None {
-            return self;
-        }
-        Self::map(self.trace, self.primal, |y| {
-            let (low, high) = activation.range();
-            let mut inside = y.clone().greater_elem(low);
-            if high.is_finite() {
-                inside = inside.bool_and(y.clone().lower_elem(high));
-            }
-            LinearOp::Diagonal(indicator(inside, y))
+        Self::map(self.trace, activation::relu(self.primal), |y| {
+            LinearOp::Diagonal(indicator(y.clone().greater_elem(0.0), y))
         })
     }
 
-    /// Maximum over square windows without padding; a last window that reaches beyond the edge
-    /// counts (ceil mode). The derivative follows the first of equal values.
-    pub fn max_pool(self, kernel: usize, stride: usize) -> Self {
-        let input = self.side();
+    /// Maximum over square windows. The derivative follows the first of equal values.
+    pub fn max_pool(self, pool: PoolConfig) -> Self {
         let Some(trace) = self.trace else {
-            return Self::plain(max_pool2d(self.primal, kernel, stride));
+            return Self::plain(max_pool2d(self.primal, pool));
         };
-        let options = pool_options(kernel, stride);
-        let (primal, winners) = module::max_pool2d_with_indices(self.primal, options);
-        Self::map(Some(trace), primal, |y| {
-            let [batch, channels, rows, cols] = y.dims();
-            let winners = winners.reshape([batch, channels, rows * cols]);
-            LinearOp::Selection {
-                winners,
-                input,
-                output: [rows, cols],
-            }
-        })
+        let (primal, winners) = max_pool2d_with_winners(self.primal, pool);
+        Self::map(Some(trace), primal, |_| LinearOp::Selection(winners))
     }
 
     /// Mean over rows and columns.
@@ -181,24 +153,48 @@ impl Value {
         })
     }
 
+    /// A BatchNorm that is not part of a convolution.
+    pub fn normalise(self, norm: &ScaleShift) -> Self {
+        let [scale, shift] = norm.factors();
+        self.scale_shift(scale, shift)
+    }
+
+    /// Means over a grid of `grid`×`grid` windows that cover rows and columns, as PyTorch's adaptive
+    /// average pooling lays them: window i of n begins at ⌊i·side/n⌋ and ends before ⌈(i+1)·side/n⌉.
+    /// Windows overlap where the side is no multiple of the grid's.
+    pub fn grid_mean(self, grid: usize) -> Self {
+        let input = self.side();
+        if grid == 1 {
+            return self.spatial_mean();
+        }
+        if input == [grid; 2] {
+            return self;
+        }
+        let options = TensorCreationOptions::from((&self.primal.device(), self.primal.dtype()));
+        let matrices = input.map(|side| {
+            let data = TensorData::new(window_means(side, grid), [grid, side]);
+            Tensor::<2>::from_data(data, options.clone())
+        });
+        let primal = separable(self.primal, matrices.clone());
+        Self::map(self.trace, primal, |_| {
+            LinearOp::Separable(Box::new(matrices))
+        })
+    }
+
+    /// All values of each input as one vector: channel by channel, row by row.
+    pub fn flatten(self) -> Self {
+        let [batch, channels, rows, cols] = self.primal.dims();
+        let primal = self.primal.reshape([batch, channels * rows * cols, 1, 1]);
+        Self::map(self.trace, primal, |_| LinearOp::Flatten {
+            input: [channels, rows, cols],
+        })
+    }
+
     /// The channels in reverse order: RGB to BGR.
     pub fn reverse_channels(self) -> Self {
         Self::map(self.trace, reverse_channels(self.primal), |_| {
             LinearOp::ReverseChannels
         })
-    }
-
-    /// The channels of two values of one computation, one after the other.
-    pub fn concat(self, other: Self) -> Self {
-        let channels = [self.primal.dims()[1], other.primal.dims()[1]];
-        let trace = self.trace.zip(other.trace).map(|(a, b)| {
-            let parts = vec![(a.activation, channels[0]), (b.activation, channels[1])];
-            a.then(Step::Concat(parts))
-        });
-        Self {
-            primal: Tensor::cat(vec![self.primal, other.primal], 1),
-            trace,
-        }
     }
 }
 
@@ -231,7 +227,32 @@ impl Trace {
     }
 }
 
+/// The derivative of an activation that gave `y`: 1 where the result lies strictly inside the
+/// activation's range, else 0.
+fn derivative(activation: Activation, y: &Tensor<4>) -> Option<Tensor<4>> {
+    if activation == Activation::None {
+        return None;
+    }
+    let (low, high) = activation.range();
+    let mut inside = y.clone().greater_elem(low);
+    if high.is_finite() {
+        inside = inside.bool_and(y.clone().lower_elem(high));
+    }
+    Some(indicator(inside, y))
+}
+
 /// 1 where `mask` holds, else 0, in the format of `like`.
 fn indicator(mask: Tensor<4, burn::tensor::Bool>, like: &Tensor<4>) -> Tensor<4> {
     like.zeros_like().mask_fill(mask, 1.0)
+}
+
+/// The matrix (windows, positions) that takes the mean over each window of [`Value::grid_mean`].
+fn window_means(side: usize, grid: usize) -> Vec<f64> {
+    (0..grid)
+        .flat_map(|i| {
+            let window = i * side / grid..((i + 1) * side).div_ceil(grid);
+            let weight = 1.0 / window.len() as f64;
+            (0..side).map(move |p| if window.contains(&p) { weight } else { 0.0 })
+        })
+        .collect()
 }

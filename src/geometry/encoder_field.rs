@@ -151,7 +151,7 @@ impl EncoderField {
 
     /// What the feature is called in messages.
     fn feature_name(&self) -> String {
-        let title = self.encoder.spec().title;
+        let title = &self.encoder.spec().title;
         match &self.readout {
             Readout::Pooled => format!("the pooled feature of {title}"),
             Readout::Logits => format!("the logits of {title}"),

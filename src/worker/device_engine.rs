@@ -42,8 +42,9 @@ impl DeviceEngine {
 
     /// An encoder that is loaded now or by this call; it becomes the most recently used one.
     fn encoder(&mut self, name: &str, weights: WeightsKind) -> Result<&mut Checked> {
-        let is_it =
-            |known: &Checked| known.encoder.spec().name == name && known.encoder.weights == weights;
+        let is_it = |known: &Checked| {
+            *known.encoder.spec().name == *name && known.encoder.weights == weights
+        };
         let checked = match self.encoders.iter().position(is_it) {
             Some(position) => self.encoders.remove(position),
             None => {
@@ -96,8 +97,8 @@ impl Engine for DeviceEngine {
             prepared = prepared.dithered(seed);
         }
         let top5 = match recipe.weights {
-            WeightsKind::Trained => top5(&encoder, &prepared)?,
-            WeightsKind::Random => Vec::new(),
+            WeightsKind::Trained if spec.logits_len > 0 => top5(&encoder, &prepared)?,
+            WeightsKind::Trained | WeightsKind::Random => Vec::new(),
         };
         let weights_id = encoder.weights_id.clone();
         let field = EncoderField::new(encoder, recipe.readout.clone(), &prepared)?;

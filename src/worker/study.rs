@@ -126,7 +126,7 @@ impl Study {
             image: self.photo.name.clone(),
             image_sha256: self.photo.sha256.clone(),
             image_steps,
-            encoder_title: self.subject.spec.title.to_owned(),
+            encoder_title: self.subject.spec.title.to_string(),
             weights_id: self.subject.weights_id.clone(),
             device: device.to_owned(),
             recipe: self.recipe().clone(),

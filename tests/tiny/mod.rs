@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use burn::tensor::{Tensor, TensorData};
 use etascope::encoders::efficientnet_lite::{
-    EfficientNetLite, EfficientNetLiteConfig, StageConfig,
+    Conventions, EfficientNetLite, EfficientNetLiteConfig, StageConfig,
 };
 use etascope::encoders::layers::Placement;
 use etascope::encoders::squeezenet::{FireConfig, SqueezeNet, SqueezeNetConfig};
@@ -93,10 +93,10 @@ impl Tiny {
         };
         let bgr = matches!(self, Self::SqueezeNet);
         EncoderSpec {
-            name: self.name(),
-            title: self.name(),
-            source: "random numbers",
-            licence: "MIT",
+            name: self.name().into(),
+            title: self.name().into(),
+            source: "random numbers".into(),
+            licence: "MIT".into(),
             side_px,
             pooled_len,
             logits_len: 10,
@@ -140,6 +140,7 @@ fn efficientnet_lite() -> EfficientNetLiteConfig {
         ],
         head: 64,
         classes: 10,
+        conventions: Conventions::TensorFlow,
     }
 }
 
@@ -156,6 +157,8 @@ fn squeezenet() -> SqueezeNetConfig {
     ];
     SqueezeNetConfig {
         stem: 8,
+        stem_kernel: 3,
+        pooled_fires: [0, 2, 4],
         fires: fires.map(|(squeeze, expand)| FireConfig { squeeze, expand }),
         classes: 10,
     }

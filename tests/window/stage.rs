@@ -140,7 +140,7 @@ impl Stage {
                 }
                 EtascopeApp::new(
                     &context.egui_ctx,
-                    registry::specs(),
+                    registry::bundled().collect(),
                     Box::new(link),
                     Box::new(desktop),
                     settings,
@@ -339,9 +339,8 @@ pub fn encoder_ready(
     recipe: &ProfileRecipe,
     self_check: Option<SelfCheck>,
 ) -> Event {
-    let spec = registry::specs()
-        .into_iter()
-        .find(|spec| spec.name == recipe.encoder)
+    let spec = registry::bundled()
+        .find(|spec| *spec.name == recipe.encoder)
         .expect("a known encoder");
     let top5 = match recipe.weights {
         WeightsKind::Trained => vec![("tabby".to_owned(), 0.61), ("Egyptian cat".to_owned(), 0.2)],

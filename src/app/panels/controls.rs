@@ -80,7 +80,7 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Encoder", None, |ui, width| {
         let combo = ComboBox::from_id_salt("encoder")
             .width(width)
-            .selected_text(spec.title);
+            .selected_text(&*spec.title);
         let inner = combo.show_ui(ui, |ui| {
             for known in &scene.state.catalogue {
                 let text = format!(
@@ -90,12 +90,12 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                     known.parameters as f64 / 1e6
                 );
                 if ui.selectable_label(known.name == spec.name, text).clicked() {
-                    intents.push(Intent::Encoder(known.name));
+                    intents.push(Intent::Encoder(&known.name));
                 }
             }
         });
         inner.response.accessible_name("Encoder").on_hover_ui(|ui| {
-            ui.label(spec.source);
+            ui.label(&*spec.source);
             ui.label(theme::note(format!("weights: {}", spec.licence)));
         });
     });

@@ -125,10 +125,10 @@ fn view_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     for spec in &scene.state.catalogue {
         if ui
-            .radio(spec.name == scene.state.recipe.encoder, spec.title)
+            .radio(*spec.name == scene.state.recipe.encoder, &*spec.title)
             .clicked()
         {
-            intents.push(Intent::Encoder(spec.name));
+            intents.push(Intent::Encoder(&spec.name));
             ui.close();
         }
     }

@@ -71,7 +71,7 @@ impl State {
             } => {
                 if (self.is_latest(Lane::Profile, generation)
                     || self.is_latest(Lane::Measure, generation))
-                    && spec.name == self.recipe.encoder
+                    && *spec.name == self.recipe.encoder
                 {
                     let loaded = Loaded {
                         spec,

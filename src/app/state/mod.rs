@@ -103,9 +103,9 @@ impl State {
     ) -> Option<Self> {
         let spec = catalogue
             .iter()
-            .find(|spec| spec.name == encoder)
+            .find(|spec| *spec.name == *encoder)
             .or(catalogue.first())?;
-        let recipe = ProfileRecipe::interactive(spec.name, WeightsKind::Trained, spec.side_px);
+        let recipe = ProfileRecipe::interactive(&spec.name, WeightsKind::Trained, spec.side_px);
         let eta_l2 = default_eta(spec.side_px);
         let mut lanes: [LaneState; 5] = Default::default();
         // The worker opens its first device unasked.
@@ -140,7 +140,7 @@ impl State {
         self.catalogue
             .iter()
             .copied()
-            .find(|spec| spec.name == self.recipe.encoder)
+            .find(|spec| *spec.name == self.recipe.encoder)
             .unwrap_or(self.catalogue[0])
     }
 
@@ -148,7 +148,7 @@ impl State {
     pub fn encoder_index(&self) -> usize {
         self.catalogue
             .iter()
-            .position(|spec| spec.name == self.recipe.encoder)
+            .position(|spec| *spec.name == self.recipe.encoder)
             .unwrap_or(0)
     }
 

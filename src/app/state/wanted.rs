@@ -27,15 +27,15 @@ impl State {
             .catalogue
             .iter()
             .copied()
-            .find(|spec| spec.name == name)
+            .find(|spec| *spec.name == *name)
         else {
             return;
         };
-        if spec.name == self.recipe.encoder {
+        if *spec.name == self.recipe.encoder {
             return;
         }
         let scale = spec.side_px as f64 / self.spec().side_px as f64;
-        self.recipe.encoder = spec.name.to_owned();
+        self.recipe.encoder = spec.name.to_string();
         self.recipe.readout = Readout::Pooled;
         self.recipe.etas_l2 = crate::recipe::paper_etas(spec.side_px);
         self.eta_l2 *= scale;

@@ -4,10 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use super::super::StageSpec;
 use super::super::layers::{BatchNorm, ConvConfig, Padding};
+use super::super::plans::{ConvPlan, LinearPlan};
 use super::super::weights::{Init, Parameter};
 
-/// ε of every BatchNorm, as in the TensorFlow original.
-const NORM_EPSILON: f64 = 1e-3;
+/// For which of two libraries the weights were trained, which differ in padding and in the ε of BatchNorm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conventions {
+    /// `SAME` padding and ε = 10⁻³: the original, timm's `tf_efficientnet_lite0` … `4`.
+    #[default]
+    TensorFlow,
+    /// The same zeros on every side and ε = 10⁻⁵: timm's `efficientnet_lite0` … `4`.
+    PyTorch,
+}
+
+impl Conventions {
+    fn padding(self, kernel: usize) -> Padding {
+        match self {
+            Self::TensorFlow => Padding::Same,
+            Self::PyTorch => Padding::Symmetric(kernel / 2),
+        }
+    }
+
+    fn epsilon(self) -> f64 {
+        match self {
+            Self::TensorFlow => 1e-3,
+            Self::PyTorch => BatchNorm::TORCH_EPSILON,
+        }
+    }
+}
 
 /// A stage: blocks of one width, the first of which may halve the side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +61,9 @@ pub struct EfficientNetLiteConfig {
     pub head: usize,
     /// Number of classes.
     pub classes: usize,
+    /// Padding and ε.
+    #[serde(default)]
+    pub conventions: Conventions,
 }
 
 impl EfficientNetLiteConfig {
@@ -61,20 +89,62 @@ impl EfficientNetLiteConfig {
             ],
             head: 1280,
             classes: 1000,
+            conventions: Conventions::TensorFlow,
+        }
+    }
+
+    /// EfficientNet-Lite1.
+    pub fn lite1() -> Self {
+        Self::lite0().scaled(1.0, 1.1)
+    }
+
+    /// EfficientNet-Lite2.
+    pub fn lite2() -> Self {
+        Self::lite0().scaled(1.1, 1.2)
+    }
+
+    /// EfficientNet-Lite3.
+    pub fn lite3() -> Self {
+        Self::lite0().scaled(1.2, 1.4)
+    }
+
+    /// EfficientNet-Lite4.
+    pub fn lite4() -> Self {
+        Self::lite0().scaled(1.4, 1.8)
+    }
+
+    /// The network with `width` times the channels, in multiples of eight, and `depth` times the
+    /// blocks, rounded up. The number of blocks of first and last stage stays, and so do stem and head.
+    fn scaled(mut self, width: f64, depth: f64) -> Self {
+        let last = self.stages.len() - 1;
+        for (i, stage) in self.stages.iter_mut().enumerate() {
+            stage.channels = multiple_of_eight(width * stage.channels as f64);
+            if i != 0 && i != last {
+                stage.blocks = (depth * stage.blocks as f64).ceil() as usize;
+            }
+        }
+        self
+    }
+
+    /// The same network with the conventions of another library.
+    pub fn with_conventions(self, conventions: Conventions) -> Self {
+        Self {
+            conventions,
+            ..self
         }
     }
 
     /// The stages exposed for an input of `side_px`: stem, each group of blocks, head.
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
         let plan = self.plan();
-        let mut side = plan.stem.conv.output_side(side_px);
+        let mut side = plan.stem.config.output_side(side_px);
         let mut specs = vec![StageSpec {
             name: "bn1".into(),
             shape: [self.stem, side, side],
         }];
         for (i, (stage, blocks)) in self.stages.iter().zip(&plan.stages).enumerate() {
             for layer in blocks.iter().flat_map(|block| &block.layers) {
-                side = layer.conv.output_side(side);
+                side = layer.config.output_side(side);
             }
             let shape = [stage.channels, side, side];
             specs.push(StageSpec {
@@ -98,21 +168,10 @@ impl EfficientNetLiteConfig {
         let layers = std::iter::once(&plan.stem)
             .chain(blocks)
             .chain([&plan.head]);
-        let mut parameters: Vec<Parameter> = layers.flat_map(ConvNorm::parameters).collect();
-        let bound = 1.0 / (self.classes as f64).sqrt();
-        parameters.push(Parameter {
-            name: "classifier.weight".into(),
-            shape: vec![self.classes, self.head],
-            init: Init::Uniform { bound },
-            trained: true,
-        });
-        parameters.push(Parameter {
-            name: "classifier.bias".into(),
-            shape: vec![self.classes],
-            init: Init::Constant(0.0),
-            trained: true,
-        });
-        parameters
+        layers
+            .flat_map(ConvPlan::parameters)
+            .chain(plan.classifier.parameters())
+            .collect()
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -120,120 +179,111 @@ impl EfficientNetLiteConfig {
         let stages = self.stages.iter().enumerate().map(|(i, stage)| {
             let blocks = (0..stage.blocks).map(|j| {
                 let stride = if j == 0 { stage.stride } else { 1 };
-                let block = BlockPlan::new(&format!("blocks.{i}.{j}"), inputs, stride, stage);
+                let block = self.block_plan(&format!("blocks.{i}.{j}"), inputs, stride, stage);
                 inputs = stage.channels;
                 block
             });
             blocks.collect()
         });
         let stages = stages.collect();
+        let stem = self.spatial(3, self.stem, 3, 2, 1);
+        let head = ConvConfig::pointwise(inputs, self.head);
         Plan {
-            stem: ConvNorm::new("conv_stem", "bn1", spatial(3, self.stem, 3, 2, 1)),
+            stem: self.layer("conv_stem", "bn1", stem),
             stages,
-            head: ConvNorm::new("conv_head", "bn2", ConvConfig::pointwise(inputs, self.head)),
+            head: self.layer("conv_head", "bn2", head),
+            classifier: LinearPlan {
+                key: "classifier".into(),
+                shape: [self.head, self.classes],
+                init: Init::Uniform {
+                    bound: 1.0 / (self.classes as f64).sqrt(),
+                },
+                bias: Init::Constant(0.0),
+            },
         }
     }
-}
 
-/// All layers but the classifier, with their names.
-pub(super) struct Plan {
-    pub stem: ConvNorm,
-    pub stages: Vec<Vec<BlockPlan>>,
-    pub head: ConvNorm,
-}
-
-/// A block: layers with ReLU6 between them and none after the last.
-pub(super) struct BlockPlan {
-    pub layers: Vec<ConvNorm>,
-    /// Whether the block's input is added to its output.
-    pub skip: bool,
-}
-
-impl BlockPlan {
-    fn new(key: &str, inputs: usize, stride: usize, stage: &StageConfig) -> Self {
+    fn block_plan(
+        &self,
+        key: &str,
+        inputs: usize,
+        stride: usize,
+        stage: &StageConfig,
+    ) -> BlockPlan {
         let hidden = inputs * stage.expansion;
-        let depthwise = spatial(hidden, hidden, stage.kernel, stride, hidden);
+        let depthwise = self.spatial(hidden, hidden, stage.kernel, stride, hidden);
+        let project = ConvConfig::pointwise(hidden, stage.channels);
         let layer = |conv: &str, norm: &str, config| {
-            ConvNorm::new(&format!("{key}.{conv}"), &format!("{key}.{norm}"), config)
+            self.layer(&format!("{key}.{conv}"), &format!("{key}.{norm}"), config)
         };
         let layers = if stage.expansion == 1 {
             vec![
                 layer("conv_dw", "bn1", depthwise),
-                layer(
-                    "conv_pw",
-                    "bn2",
-                    ConvConfig::pointwise(hidden, stage.channels),
-                ),
+                layer("conv_pw", "bn2", project),
             ]
         } else {
             vec![
                 layer("conv_pw", "bn1", ConvConfig::pointwise(inputs, hidden)),
                 layer("conv_dw", "bn2", depthwise),
-                layer(
-                    "conv_pwl",
-                    "bn3",
-                    ConvConfig::pointwise(hidden, stage.channels),
-                ),
+                layer("conv_pwl", "bn3", project),
             ]
         };
-        Self {
+        BlockPlan {
             layers,
             skip: stride == 1 && inputs == stage.channels,
         }
     }
-}
 
-fn spatial(
-    inputs: usize,
-    outputs: usize,
-    kernel: usize,
-    stride: usize,
-    groups: usize,
-) -> ConvConfig {
-    ConvConfig {
-        inputs,
-        outputs,
-        kernel,
-        stride,
-        padding: Padding::Same,
-        groups,
-    }
-}
-
-/// A convolution without bias and the BatchNorm after it.
-pub(super) struct ConvNorm {
-    pub key: String,
-    pub conv: ConvConfig,
-    pub norm: BatchNorm,
-}
-
-impl ConvNorm {
-    fn new(key: &str, norm: &str, conv: ConvConfig) -> Self {
-        let norm = BatchNorm {
-            key: norm.to_owned(),
-            channels: conv.outputs,
-            epsilon: NORM_EPSILON,
+    /// A convolution without bias and the BatchNorm after it.
+    fn layer(&self, key: &str, norm: &str, conv: ConvConfig) -> ConvPlan {
+        let fan_out = conv.kernel * conv.kernel * conv.outputs / conv.groups;
+        let init = Init::Normal {
+            std: (2.0 / fan_out as f64).sqrt(),
         };
-        Self {
-            key: key.to_owned(),
-            conv,
-            norm,
+        let norm = BatchNorm::new(norm.to_owned(), conv.outputs, self.conventions.epsilon());
+        ConvPlan::with_norm(key.to_owned(), conv, init, norm)
+    }
+
+    fn spatial(
+        &self,
+        inputs: usize,
+        outputs: usize,
+        kernel: usize,
+        stride: usize,
+        groups: usize,
+    ) -> ConvConfig {
+        ConvConfig {
+            inputs,
+            outputs,
+            kernel,
+            stride,
+            padding: self.conventions.padding(kernel),
+            groups,
         }
     }
+}
 
-    fn parameters(&self) -> Vec<Parameter> {
-        let conv = &self.conv;
-        let fan_out = conv.kernel * conv.kernel * conv.outputs / conv.groups;
-        let weight = Parameter {
-            name: format!("{}.weight", self.key),
-            shape: conv.weight_shape().to_vec(),
-            init: Init::Normal {
-                std: (2.0 / fan_out as f64).sqrt(),
-            },
-            trained: true,
-        };
-        std::iter::once(weight)
-            .chain(self.norm.parameters())
-            .collect()
+/// The multiple of 8 nearest to `channels`, or the next one where that would take away more than a tenth.
+fn multiple_of_eight(channels: f64) -> usize {
+    let nearest = (8.0 * (channels / 8.0 + 0.5).floor()).max(8.0);
+    if nearest < 0.9 * channels {
+        nearest as usize + 8
+    } else {
+        nearest as usize
     }
+}
+
+/// All layers with their names.
+pub(super) struct Plan {
+    pub stem: ConvPlan,
+    pub stages: Vec<Vec<BlockPlan>>,
+    pub head: ConvPlan,
+    pub classifier: LinearPlan,
+}
+
+/// A block: layers with ReLU6 between them and none after the last.
+pub(super) struct BlockPlan {
+    pub layers: Vec<ConvPlan>,
+    /// Whether the block's input is added to its output.
+    pub skip: bool,
 }

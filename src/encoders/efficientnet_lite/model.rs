@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use super::super::host_conv::Activation;
 use super::super::layers::{Conv2d, Linear, Placement};
+use super::super::plans::ConvPlan;
 use super::super::value::Value;
 use super::super::weights::Weights;
 use super::super::{Encoder, EncoderSpec, Readout, Visitor};
-use super::config::{BlockPlan, ConvNorm, EfficientNetLiteConfig};
+use super::config::{BlockPlan, EfficientNetLiteConfig};
 use crate::Result;
 
 /// A loaded EfficientNet-Lite.
@@ -35,9 +36,7 @@ impl EfficientNetLite {
         at: &Placement,
     ) -> Result<Self> {
         let plan = config.plan();
-        let mut layer = |layer: &ConvNorm| {
-            Conv2d::load_with_norm(weights, &layer.key, layer.conv, &layer.norm, at)
-        };
+        let mut layer = |layer: &ConvPlan| layer.load(weights, at);
         let mut block = |block: &BlockPlan| -> Result<Block> {
             // The last convolution of a block is linear.
             let last = block.layers.len() - 1;
@@ -65,7 +64,7 @@ impl EfficientNetLite {
             stages,
             stem: layer(&plan.stem)?.then(Activation::Relu6),
             head: layer(&plan.head)?.then(Activation::Relu6),
-            classifier: Linear::load(weights, "classifier", [config.head, config.classes], at)?,
+            classifier: plan.classifier.load(weights, at)?,
         })
     }
 }

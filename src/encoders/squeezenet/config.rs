@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::StageSpec;
+use super::super::host_pool::PoolConfig;
 use super::super::layers::{ConvConfig, Padding};
 use super::super::weights::{Init, Parameter};
 
@@ -15,33 +16,50 @@ pub struct FireConfig {
     pub expand: usize,
 }
 
-/// A network with version 1.1's layout: pooling after the stem and after every second of the first
-/// four fire modules.
+/// A network with a first convolution, eight fire modules and three poolings among them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqueezeNetConfig {
     /// Output channels of the first convolution.
     pub stem: usize,
+    /// Side of its kernel.
+    pub stem_kernel: usize,
+    /// The fire modules, counted from 0, with a pooling layer before them.
+    pub pooled_fires: [usize; 3],
     /// The eight fire modules.
     pub fires: [FireConfig; 8],
     /// Number of classes.
     pub classes: usize,
 }
 
-/// Side and stride of every pooling window.
-pub(super) const POOL: (usize, usize) = (3, 2);
-
-/// The fire modules with a pooling layer before them.
-const POOLED_FIRES: [usize; 3] = [0, 2, 4];
+/// Every pooling: a last window that reaches beyond the edge counts.
+pub(super) const POOL: PoolConfig = PoolConfig {
+    kernel: 3,
+    stride: 2,
+    padding: 0,
+    ceil: true,
+};
 
 /// Place of the first layer after the stem and its ReLU in torchvision's `features`.
 const FIRST_LAYER: usize = 2;
 
 impl SqueezeNetConfig {
-    /// SqueezeNet 1.1.
+    /// SqueezeNet 1.0.
+    pub fn v1_0() -> Self {
+        Self {
+            stem: 96,
+            stem_kernel: 7,
+            pooled_fires: [0, 3, 7],
+            ..Self::v1_1()
+        }
+    }
+
+    /// SqueezeNet 1.1: a smaller first convolution, and pooling earlier.
     pub fn v1_1() -> Self {
         let fire = |squeeze, expand| FireConfig { squeeze, expand };
         Self {
             stem: 64,
+            stem_kernel: 3,
+            pooled_fires: [0, 2, 4],
             fires: [
                 fire(16, 64),
                 fire(16, 64),
@@ -61,6 +79,13 @@ impl SqueezeNetConfig {
         2 * self.fires[7].expand
     }
 
+    /// Side of the smallest input of which anything is left at the last fire module.
+    pub fn smallest_side(&self) -> usize {
+        let pools = self.pooled_fires.iter();
+        let side = pools.fold(1, |side, _| POOL.smallest_input(side));
+        self.plan().stem.smallest_input(side)
+    }
+
     /// The stages exposed for an input of `side_px`: first convolution (before its ReLU), each
     /// pooling layer, the fire module before it, and the last.
     pub fn stage_specs(&self, side_px: usize) -> Vec<StageSpec> {
@@ -72,8 +97,7 @@ impl SqueezeNetConfig {
         }];
         for layer in &plan.layers {
             match &layer.kind {
-                // Ceil mode: the last window may reach beyond the edge.
-                LayerKind::Pool => side = (side - POOL.0).div_ceil(POOL.1) + 1,
+                LayerKind::Pool => side = POOL.output_side(side),
                 LayerKind::Fire(fire) => channels = 2 * fire.expand.outputs,
             }
             if layer.exposed {
@@ -121,13 +145,13 @@ impl SqueezeNetConfig {
         let mut inputs = self.stem;
         let mut kinds = Vec::new();
         for (i, fire) in self.fires.iter().enumerate() {
-            if POOLED_FIRES.contains(&i) {
+            if self.pooled_fires.contains(&i) {
                 kinds.push(LayerKind::Pool);
             }
             kinds.push(LayerKind::Fire(FirePlan {
                 squeeze: ConvConfig::pointwise(inputs, fire.squeeze),
                 expand: ConvConfig::pointwise(fire.squeeze, fire.expand),
-                expand_wide: spatial(fire.squeeze, fire.expand, 1, Padding::Symmetric(1)),
+                expand_wide: spatial(fire.squeeze, fire.expand, 3, 1, Padding::Symmetric(1)),
             }));
             inputs = 2 * fire.expand;
         }
@@ -141,7 +165,7 @@ impl SqueezeNetConfig {
             kind,
         });
         Plan {
-            stem: spatial(3, self.stem, 2, Padding::Symmetric(0)),
+            stem: spatial(3, self.stem, self.stem_kernel, 2, Padding::Symmetric(0)),
             layers: layers.collect(),
             classifier: ConvConfig::pointwise(inputs, self.classes),
         }
@@ -186,12 +210,17 @@ impl FirePlan {
     }
 }
 
-/// A 3×3 convolution.
-fn spatial(inputs: usize, outputs: usize, stride: usize, padding: Padding) -> ConvConfig {
+fn spatial(
+    inputs: usize,
+    outputs: usize,
+    kernel: usize,
+    stride: usize,
+    padding: Padding,
+) -> ConvConfig {
     ConvConfig {
         inputs,
         outputs,
-        kernel: 3,
+        kernel,
         stride,
         padding,
         groups: 1,

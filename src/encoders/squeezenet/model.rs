@@ -34,8 +34,8 @@ enum Operation {
 #[derive(Debug)]
 struct Fire {
     squeeze: Conv2d,
+    /// Both expanding convolutions, side by side.
     expand: Conv2d,
-    expand_wide: Conv2d,
 }
 
 impl SqueezeNet {
@@ -47,19 +47,18 @@ impl SqueezeNet {
         at: &Placement,
     ) -> Result<Self> {
         let plan = config.plan();
-        let mut conv = |key: &str, conv: ConvConfig| Conv2d::load(weights, key, conv, at);
         let mut layer = |layer: &LayerPlan| -> Result<Layer> {
             let operation = match &layer.kind {
                 LayerKind::Pool => Operation::Pool,
                 LayerKind::Fire(fire) => {
-                    let mut part = |(name, config): (&str, ConvConfig)| {
-                        conv(&format!("{}.{name}", layer.key), config)
-                    };
-                    let [squeeze, expand, expand_wide] = fire.convolutions();
+                    let keyed = |(name, config)| (format!("{}.{name}", layer.key), config);
+                    let [squeeze, narrow, wide] = fire.convolutions().map(keyed);
+                    let expand = [(narrow.0.as_str(), narrow.1), (wide.0.as_str(), wide.1)];
+                    let expand = Conv2d::load_side_by_side(weights, &expand, at)?;
+                    let squeeze = Conv2d::load(weights, &squeeze.0, squeeze.1, at)?;
                     Operation::Fire(Box::new(Fire {
-                        squeeze: part(squeeze)?.then(Activation::Relu),
-                        expand: part(expand)?.then(Activation::Relu),
-                        expand_wide: part(expand_wide)?.then(Activation::Relu),
+                        squeeze: squeeze.then(Activation::Relu),
+                        expand: expand.then(Activation::Relu),
                     }))
                 }
             };
@@ -68,9 +67,11 @@ impl SqueezeNet {
                 exposed: layer.exposed,
             })
         };
+        let layers = plan.layers.iter().map(&mut layer).collect::<Result<_>>()?;
+        let mut conv = |key: &str, config: ConvConfig| Conv2d::load(weights, key, config, at);
         Ok(Self {
             spec,
-            layers: plan.layers.iter().map(&mut layer).collect::<Result<_>>()?,
+            layers,
             stem: conv("features.0", plan.stem)?,
             classifier: conv("classifier.1", plan.classifier)?.then(Activation::Relu),
         })
@@ -80,12 +81,8 @@ impl SqueezeNet {
 impl Operation {
     fn forward(&self, x: Value) -> Value {
         match self {
-            Self::Pool => x.max_pool(POOL.0, POOL.1),
-            Self::Fire(fire) => {
-                let squeezed = x.conv2d(&fire.squeeze);
-                let narrow = squeezed.clone().conv2d(&fire.expand);
-                narrow.concat(squeezed.conv2d(&fire.expand_wide))
-            }
+            Self::Pool => x.max_pool(POOL),
+            Self::Fire(fire) => x.conv2d(&fire.squeeze).conv2d(&fire.expand),
         }
     }
 }
@@ -98,10 +95,15 @@ impl Encoder for SqueezeNet {
     fn visit(&self, x: Value, visitor: &mut Visitor<'_>) -> ControlFlow<()> {
         let x = x.conv2d(&self.stem);
         visitor(Readout::Stage(0), &x)?;
-        let mut x = x.relu();
+        let mut x = x;
         let mut stage = 0;
-        for layer in &self.layers {
+        for (index, layer) in self.layers.iter().enumerate() {
             x = layer.operation.forward(x);
+            if index == 0 {
+                // The stem's ReLU, after the pooling that follows it: both orders give the same, and
+                // this one clamps a quarter of the values.
+                x = x.relu();
+            }
             if layer.exposed {
                 stage += 1;
                 visitor(Readout::Stage(stage), &x)?;

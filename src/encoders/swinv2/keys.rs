@@ -73,3 +73,47 @@ pub fn from_torchvision(name: &str) -> Option<Renaming> {
     };
     whole(format!("{key}.{layer}.{suffix}"))
 }
+
+/// Names of transformers' `Swinv2ForImageClassification`, with or without the prefix `swinv2.`.
+pub fn from_transformers(name: &str) -> Option<Renaming> {
+    let name = name.strip_prefix("swinv2.").unwrap_or(name);
+    let whole = |name: String| Some(Renaming::Whole(name));
+    let Some((i, rest)) = numbered(name, "encoder.layers.") else {
+        return match suffixed(name)? {
+            ("embeddings.patch_embeddings.projection", suffix) => {
+                Some(Renaming::whole("patch_embed.proj", suffix))
+            }
+            ("embeddings.norm", suffix) => Some(Renaming::whole("patch_embed.norm", suffix)),
+            ("layernorm", suffix) => Some(Renaming::whole("norm", suffix)),
+            ("classifier", suffix) => Some(Renaming::whole("head.fc", suffix)),
+            _ => None,
+        };
+    };
+    if let Some(rest) = rest.strip_prefix("downsample.") {
+        return whole(format!("layers.{}.downsample.{rest}", i + 1));
+    }
+    let (j, rest) = numbered(rest, "blocks.")?;
+    let key = format!("layers.{i}.blocks.{j}");
+    let third = |part| Some(Renaming::Third(format!("{key}.attn.qkv.weight"), part));
+    match rest {
+        "attention.self.query.weight" => return third(0),
+        "attention.self.key.weight" => return third(1),
+        "attention.self.value.weight" => return third(2),
+        "attention.self.query.bias" => return whole(format!("{key}.attn.q_bias")),
+        "attention.self.value.bias" => return whole(format!("{key}.attn.v_bias")),
+        "attention.self.logit_scale" => return whole(format!("{key}.attn.logit_scale")),
+        _ => {}
+    }
+    let (layer, suffix) = suffixed(rest)?;
+    let layer = match layer {
+        "attention.self.continuous_position_bias_mlp.0" => "attn.cpb_mlp.0",
+        "attention.self.continuous_position_bias_mlp.2" => "attn.cpb_mlp.2",
+        "attention.output.dense" => "attn.proj",
+        "layernorm_before" => "norm1",
+        "layernorm_after" => "norm2",
+        "intermediate.dense" => "mlp.fc1",
+        "output.dense" => "mlp.fc2",
+        _ => return None,
+    };
+    whole(format!("{key}.{layer}.{suffix}"))
+}

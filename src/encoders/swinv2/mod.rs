@@ -14,14 +14,17 @@
 //!
 //! Names elsewhere ([`keys`]), for stage i and block j:
 //!
-//! | timm | original | torchvision |
-//! |---|---|---|
-//! | `patch_embed.proj`, `patch_embed.norm` | the same | `features.0.0`, `features.0.2` |
-//! | `layers.i.downsample.reduction`, `norm` | `layers.{i-1}.downsample.…` | `features.{2i}.…` |
-//! | `layers.i.blocks.j.…` | the same | `features.{2i+1}.j.…` |
-//! | `….attn.q_bias`, `v_bias` | the same | thirds of `….attn.qkv.bias` |
-//! | `….mlp.fc1`, `fc2` | the same | `….mlp.0`, `3` |
-//! | `norm`, `head.fc` | `norm`, `head` | `norm`, `head` |
+//! | timm | original | torchvision | transformers |
+//! |---|---|---|---|
+//! | `patch_embed.proj`, `patch_embed.norm` | the same | `features.0.0`, `features.0.2` | `swinv2.embeddings.patch_embeddings.projection`, `swinv2.embeddings.norm` |
+//! | `layers.i.downsample.reduction`, `norm` | `layers.{i-1}.downsample.…` | `features.{2i}.…` | `swinv2.encoder.layers.{i-1}.downsample.…` |
+//! | `layers.i.blocks.j.…` | the same | `features.{2i+1}.j.…` | `swinv2.encoder.layers.i.blocks.j.…` |
+//! | `….attn.qkv` | the same | the same | `….attention.self.query`, `key`, `value` |
+//! | `….attn.q_bias`, `v_bias` | the same | thirds of `….attn.qkv.bias` | `….attention.self.query.bias`, `value.bias` |
+//! | `….attn.cpb_mlp`, `attn.proj` | the same | the same | `….attention.self.continuous_position_bias_mlp`, `attention.output.dense` |
+//! | `….norm1`, `norm2` | the same | the same | `….layernorm_before`, `layernorm_after` |
+//! | `….mlp.fc1`, `fc2` | the same | `….mlp.0`, `3` | `….intermediate.dense`, `output.dense` |
+//! | `norm`, `head.fc` | `norm`, `head` | `norm`, `head` | `swinv2.layernorm`, `classifier` |
 
 mod config;
 pub mod keys;

@@ -94,10 +94,10 @@ pub fn from_torchvision(name: &str) -> Option<Renaming> {
     Some(block(i, &format!("{layer}.{suffix}")))
 }
 
-/// Names of transformers' ViT and DINOv2 models, with or without the prefix `vit.`, `dinov2.` or
-/// `dinov2_with_registers.`. The heads of `…ForImageClassification` are those of ViT only: DINOv2's sees other features.
+/// Names of transformers' ViT and DINOv2 models, in published files and in the state dictionaries of
+/// version 5, with or without the prefix `vit.`, `deit.`, `dinov2.` or `dinov2_with_registers.`. The heads of `…ForImageClassification` are those of ViT only: DINOv2's sees other features.
 pub fn from_transformers(name: &str) -> Option<Renaming> {
-    let prefixes = ["vit.", "dinov2.", "dinov2_with_registers."];
+    let prefixes = ["vit.", "deit.", "dinov2.", "dinov2_with_registers."];
     let stripped = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
     let name = stripped.unwrap_or(name);
     let whole = |name: &str| Some(Renaming::Whole(name.to_owned()));
@@ -108,7 +108,8 @@ pub fn from_transformers(name: &str) -> Option<Renaming> {
         "embeddings.mask_token" => return Some(Renaming::Unused),
         _ => {}
     }
-    let Some((i, rest)) = numbered(name, "encoder.layer.") else {
+    let layer = numbered(name, "encoder.layer.").or_else(|| numbered(name, "layers."));
+    let Some((i, rest)) = layer else {
         return match suffixed(name)? {
             ("embeddings.patch_embeddings.projection", suffix) => {
                 Some(Renaming::whole("patch_embed.proj", suffix))
@@ -121,12 +122,12 @@ pub fn from_transformers(name: &str) -> Option<Renaming> {
     };
     let (layer, suffix) = suffixed(rest)?;
     let layer = match layer {
-        "attention.attention.query" => return Some(third(i, suffix, 0)),
-        "attention.attention.key" => return Some(third(i, suffix, 1)),
-        "attention.attention.value" => return Some(third(i, suffix, 2)),
+        "attention.attention.query" | "attention.q_proj" => return Some(third(i, suffix, 0)),
+        "attention.attention.key" | "attention.k_proj" => return Some(third(i, suffix, 1)),
+        "attention.attention.value" | "attention.v_proj" => return Some(third(i, suffix, 2)),
         "layernorm_before" | "norm1" => "norm1",
         "layernorm_after" | "norm2" => "norm2",
-        "attention.output.dense" => "attn.proj",
+        "attention.output.dense" | "attention.o_proj" => "attn.proj",
         "intermediate.dense" | "mlp.fc1" => "mlp.fc1",
         "output.dense" | "mlp.fc2" => "mlp.fc2",
         "layer_scale1" => return Some(block(i, "ls1.gamma")),

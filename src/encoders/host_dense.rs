@@ -1,0 +1,702 @@
+//! Dense convolution of 32-bit floats on the host, without unfolding.
+//!
+//! Every dense convolution here, forward or transposed, of any stride, is one sweep: the input planes
+//! are copied once with their padding (split by the stride, so that neighbouring outputs read
+//! neighbouring inputs) and then treated as one long row, over which each element of the kernel is a
+//! shift. A block of output channels and three vectors of positions stay in registers while the sums
+//! run over input channels and kernel elements; bias and activation are applied before the sums leave
+//! them. A few sums between the rows are computed in vain. 1×1 kernels read the input in place.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// Output channels of a block.
+pub const ROWS: usize = 8;
+
+/// Vectors of positions whose sums are in registers at a time.
+const VECTORS: usize = 3;
+
+/// Most values in a vector, whatever the processor.
+const LANES_MAX: usize = 16;
+
+/// Values that a sweep may read and write beyond the last position.
+const SLACK: usize = VECTORS * LANES_MAX;
+
+/// Input values swept at a time: they stay in a core's second-level cache while the blocks of output
+/// channels pass over them.
+const CHUNK_VALUES: usize = 96 * 1024;
+
+/// Below this many positions a plane, several images are swept together, so that few vectors end
+/// half empty.
+const POSITIONS_MIN: usize = 256;
+
+/// An element of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tap {
+    channel: usize,
+    row: usize,
+    column: usize,
+}
+
+/// A kernel (output channel, input channel, row, column) in the order in which a sweep reads it.
+#[derive(Debug)]
+pub struct Packed {
+    outputs: usize,
+    channels: usize,
+    kernel: [usize; 2],
+    /// The different lists of elements; most kernels have one.
+    taps: Vec<Vec<Tap>>,
+    blocks: Vec<Block>,
+}
+
+/// Some neighbouring output channels.
+#[derive(Debug)]
+struct Block {
+    /// Index of its list of elements: those that are not zero for all of its channels.
+    taps: usize,
+    /// For each element the weights of the block's channels.
+    weights: Vec<[f32; ROWS]>,
+}
+
+impl Packed {
+    /// Packs a kernel of `outputs` × `channels` × rows × columns. Elements that are zero for a whole
+    /// block of output channels cost nothing later.
+    pub fn new(weight: &[f32], outputs: usize, channels: usize, kernel: [usize; 2]) -> Self {
+        let [rows, columns] = kernel;
+        let row_len = channels * rows * columns;
+        let mut packed = Self {
+            outputs,
+            channels,
+            kernel,
+            taps: Vec::new(),
+            blocks: Vec::new(),
+        };
+        for block in weight.chunks((ROWS * row_len).max(1)) {
+            let mut taps = Vec::with_capacity(row_len);
+            let mut weights = Vec::with_capacity(row_len);
+            for at in 0..row_len {
+                let mut lanes = [0.0; ROWS];
+                for (lane, row) in lanes.iter_mut().zip(block.chunks(row_len)) {
+                    *lane = row[at];
+                }
+                if lanes.iter().any(|&weight| weight != 0.0) {
+                    taps.push(Tap {
+                        channel: at / (rows * columns),
+                        row: at / columns % rows,
+                        column: at % columns,
+                    });
+                    weights.push(lanes);
+                }
+            }
+            let known = packed.taps.iter().position(|list| *list == taps);
+            let taps = known.unwrap_or_else(|| {
+                packed.taps.push(taps);
+                packed.taps.len() - 1
+            });
+            packed.blocks.push(Block { taps, weights });
+        }
+        packed
+    }
+
+    /// The kernel as it was given.
+    pub fn unpacked(&self) -> Vec<f32> {
+        let [rows, columns] = self.kernel;
+        let row_len = self.channels * rows * columns;
+        let mut weight = vec![0.0; self.outputs * row_len];
+        for (block, target) in self.blocks.iter().zip(weight.chunks_mut(ROWS * row_len)) {
+            for (tap, lanes) in self.taps[block.taps].iter().zip(&block.weights) {
+                let at = (tap.channel * rows + tap.row) * columns + tap.column;
+                for (row, weight) in target.chunks_mut(row_len).zip(lanes) {
+                    row[at] = *weight;
+                }
+            }
+        }
+        weight
+    }
+}
+
+/// Where a sweep finds its inputs and leaves its outputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// Images.
+    pub batch: usize,
+    /// Rows and columns of an input plane.
+    pub input: [usize; 2],
+    /// Zeros above and to the left of an input plane.
+    pub padding: [usize; 2],
+    /// Steps of the kernel between positions, in rows and columns of the input.
+    pub stride: [usize; 2],
+    /// Rows and columns of positions at which sums are formed.
+    pub positions: [usize; 2],
+    /// Rows and columns of an output plane.
+    pub output: [usize; 2],
+    /// Rows and columns of the output that one position fills, each by a packed row of its own:
+    /// packed row (channel, row, column).
+    pub spread: [usize; 2],
+    /// Rows and columns that the first position fills before the output begins.
+    pub skip: [usize; 2],
+}
+
+/// What happens to a sum.
+#[derive(Clone, Copy, Debug)]
+pub struct Finish<'a> {
+    /// Added to each output channel.
+    pub bias: Option<&'a [f32]>,
+    /// Smallest and largest value.
+    pub range: (f32, f32),
+    /// Multiplied in at last: one factor for each output value of an image.
+    pub factors: Option<&'a [f32]>,
+}
+
+/// The sums of `packed` over `x` (image, channel, row, column), finished, in `output` (image,
+/// channel, row, column), every value of which is written. `source_factors`, where given, multiply
+/// the input values of every image first.
+///
+/// The lengths must be those that `packed` and `sweep` say.
+pub fn sweep(
+    x: &[f32],
+    source_factors: Option<&[f32]>,
+    packed: &Packed,
+    sweep: &Sweep,
+    finish: &Finish<'_>,
+    output: &mut [f32],
+) {
+    let plan = Plan::new(packed, sweep, source_factors.is_some());
+    let plane = sweep.output[0] * sweep.output[1];
+    let image_len = packed.channels * sweep.input[0] * sweep.input[1];
+    let spread = sweep.spread[0] * sweep.spread[1];
+    let channels = packed.outputs / spread;
+    // Fewer images than threads are split by output channels, at the borders of blocks.
+    let threads = rayon::current_num_threads();
+    let parts = if sweep.batch >= threads {
+        1
+    } else {
+        threads.div_ceil(sweep.batch)
+    };
+    let granule = ROWS / gcd(ROWS, spread);
+    let part_channels = channels.div_ceil(parts).next_multiple_of(granule);
+    let units: Vec<Unit<'_>> = output
+        .chunks_mut(plan.images * channels * plane)
+        .enumerate()
+        .flat_map(|(index, output)| {
+            let part_len = if parts == 1 {
+                output.len()
+            } else {
+                part_channels * plane
+            };
+            let parts = output.chunks_mut(part_len).enumerate();
+            parts.map(move |(part, output)| Unit {
+                first_image: index * plan.images,
+                first_channel: part * part_channels,
+                output,
+            })
+        })
+        .collect();
+    let arch = pulp::Arch::new();
+    let scratch = || (vec![0.0; plan.source_len()], vec![0.0; plan.flat_len()]);
+    units
+        .into_par_iter()
+        .for_each_init(scratch, |(source, flat), unit| {
+            let images = if parts == 1 {
+                unit.output.len() / (channels * plane)
+            } else {
+                1
+            };
+            let x = &x[unit.first_image * image_len..][..images * image_len];
+            let source = if plan.in_place {
+                x
+            } else {
+                plan.fill(x, source_factors, source);
+                source.as_slice()
+            };
+            plan.run(arch, source, images, finish, unit, flat);
+        });
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Output channels of a few neighbouring images, to be computed by one thread.
+struct Unit<'a> {
+    first_image: usize,
+    first_channel: usize,
+    /// All output channels of these images, or some of one image.
+    output: &'a mut [f32],
+}
+
+/// How a sweep goes about its work.
+struct Plan<'a> {
+    packed: &'a Packed,
+    sweep: &'a Sweep,
+    /// Images swept together.
+    images: usize,
+    /// Whether the input is read where it lies.
+    in_place: bool,
+    /// Whether sums are written where they belong: positions are the output's, row after row.
+    tight: bool,
+    /// Rows and columns of one phase of an input plane, wide enough for the last position.
+    phase: [usize; 2],
+    /// Distance between the phases in the copied input.
+    phase_stride: usize,
+    /// For each list of elements the distance of its inputs from a position.
+    offsets: Vec<Vec<usize>>,
+    /// Rows of positions swept at a time.
+    chunk_rows: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn new(packed: &'a Packed, sweep: &'a Sweep, scaled: bool) -> Self {
+        let [positions_y, positions_x] = sweep.positions;
+        let [stride_y, stride_x] = sweep.stride;
+        let phase = [0, 1]
+            .map(|axis| sweep.positions[axis] + (packed.kernel[axis] - 1) / sweep.stride[axis]);
+        let phase_len = phase[0] * phase[1];
+        let threads = rayon::current_num_threads();
+        // Images that are swept together, without leaving a thread idle.
+        let images = POSITIONS_MIN
+            .div_ceil(positions_y * positions_x)
+            .min(sweep.batch / threads)
+            .max(1);
+        let pointwise = packed.kernel == [1, 1]
+            && sweep.padding == [0, 0]
+            && sweep.stride == [1, 1]
+            && sweep.input == sweep.positions;
+        let whole = sweep.spread == [1, 1]
+            && sweep.output == sweep.positions
+            && phase[1] == positions_x
+            && positions_y * positions_x >= LANES_MAX
+            && images == 1;
+        let in_place = whole && pointwise && !scaled;
+        let phase_stride = images * phase_len;
+        let offset = |tap: &Tap| {
+            let phases = tap.channel * stride_y + tap.row % stride_y;
+            let phases = phases * stride_x + tap.column % stride_x;
+            phases * phase_stride + tap.row / stride_y * phase[1] + tap.column / stride_x
+        };
+        let offsets = packed.taps.iter();
+        let offsets = offsets.map(|taps| taps.iter().map(offset).collect());
+        let chunk_rows = CHUNK_VALUES / (packed.channels * stride_y * stride_x * phase[1]).max(1);
+        Self {
+            packed,
+            sweep,
+            images,
+            in_place,
+            tight: whole,
+            phase,
+            phase_stride,
+            offsets: offsets.collect(),
+            chunk_rows: chunk_rows.max(1),
+        }
+    }
+
+    fn source_len(&self) -> usize {
+        if self.in_place {
+            return 0;
+        }
+        let phases = self.packed.channels * self.sweep.stride[0] * self.sweep.stride[1];
+        phases * self.phase_stride + SLACK
+    }
+
+    /// Distance between the output channels of a block before they are brought into place.
+    fn flat_stride(&self) -> usize {
+        let rows = self.chunk_rows.min(self.images * self.phase[0]);
+        rows * self.phase[1] + SLACK
+    }
+
+    fn flat_len(&self) -> usize {
+        if self.tight {
+            0
+        } else {
+            ROWS * self.flat_stride()
+        }
+    }
+
+    /// Copies images into phases; the padding around them stays zero from call to call.
+    fn fill(&self, x: &[f32], factors: Option<&[f32]>, source: &mut [f32]) {
+        let plane = self.sweep.input[0] * self.sweep.input[1];
+        let phases = self.sweep.stride[0] * self.sweep.stride[1];
+        for (index, values) in x.chunks(plane).enumerate() {
+            let (image, channel) = (index / self.packed.channels, index % self.packed.channels);
+            let factors = factors.map(|factors| &factors[channel * plane..][..plane]);
+            let start =
+                channel * phases * self.phase_stride + image * self.phase[0] * self.phase[1];
+            split_phases(
+                values,
+                factors,
+                &Phases {
+                    columns: self.sweep.input[1],
+                    padding: self.sweep.padding,
+                    stride: self.sweep.stride,
+                    phase: self.phase,
+                    distance: self.phase_stride,
+                },
+                &mut source[start..],
+            );
+        }
+    }
+
+    fn run(
+        &self,
+        arch: pulp::Arch,
+        source: &[f32],
+        images: usize,
+        finish: &Finish<'_>,
+        unit: Unit<'_>,
+        flat: &mut [f32],
+    ) {
+        let spread = self.sweep.spread[0] * self.sweep.spread[1];
+        let plane = self.sweep.output[0] * self.sweep.output[1];
+        let channels = unit.output.len() / (images * plane);
+        let (first_row, rows) = (unit.first_channel * spread, channels * spread);
+        // The last image's last rows of padding hold no position.
+        let position_rows = (images - 1) * self.phase[0] + self.sweep.positions[0];
+        for start in (0..position_rows).step_by(self.chunk_rows) {
+            let end = (start + self.chunk_rows).min(position_rows);
+            let blocks = self.packed.blocks[first_row / ROWS..].iter().enumerate();
+            for (index, block) in blocks.take(rows.div_ceil(ROWS)) {
+                let row = index * ROWS;
+                let mut bias = [0.0; ROWS];
+                if let Some(biases) = finish.bias {
+                    for (lane, bias) in bias.iter_mut().enumerate().take(rows - row) {
+                        *bias = biases[(first_row + row + lane) / spread];
+                    }
+                }
+                let rows = ROWS.min(rows - row);
+                let halo = self.phase[1] - self.sweep.positions[1];
+                let span = [start * self.phase[1], end * self.phase[1] - halo];
+                let mut tiles = Tiles {
+                    source,
+                    offsets: &self.offsets[block.taps],
+                    weights: &block.weights,
+                    bias,
+                    range: finish.range,
+                    factors: None,
+                    rows,
+                    span,
+                    tight: self.tight,
+                    target: &mut *flat,
+                    target_stride: self.flat_stride(),
+                    target_start: span[0],
+                };
+                if self.tight {
+                    tiles.factors = finish
+                        .factors
+                        .map(|factors| &factors[(first_row + row) * plane..]);
+                    tiles.target = &mut unit.output[row * plane..];
+                    tiles.target_stride = plane;
+                    tiles.target_start = 0;
+                    arch.dispatch(tiles);
+                    continue;
+                }
+                arch.dispatch(tiles);
+                for lane in 0..rows {
+                    let sums = &flat[lane * self.flat_stride()..];
+                    let place = Place {
+                        row: row + lane,
+                        channels,
+                        factors: finish
+                            .factors
+                            .map(|factors| &factors[unit.first_channel * plane..]),
+                    };
+                    self.place(sums, start..end, &place, unit.output);
+                }
+            }
+        }
+    }
+
+    /// Brings the sums of one packed row to the places where they belong.
+    fn place(&self, sums: &[f32], rows: Range<usize>, to: &Place<'_>, output: &mut [f32]) {
+        let [spread_y, spread_x] = self.sweep.spread;
+        let plane = self.sweep.output[0] * self.sweep.output[1];
+        let part = to.row % (spread_y * spread_x);
+        let channel = to.row / (spread_y * spread_x);
+        for (row, sums) in rows.zip(sums.chunks(self.phase[1])) {
+            let (image, position) = (row / self.phase[0], row % self.phase[0]);
+            if position >= self.sweep.positions[0] {
+                continue;
+            }
+            let row = PlaceRow {
+                sums: &sums[..self.sweep.positions[1]],
+                factors: to.factors.map(|factors| &factors[channel * plane..]),
+                position,
+                place: [part / spread_x, part % spread_x],
+            };
+            let start = (image * to.channels + channel) * plane;
+            place_row(&row, self.sweep, &mut output[start..][..plane]);
+        }
+    }
+}
+
+/// Where the sums of a packed row belong.
+struct Place<'a> {
+    /// The packed row, counted from the first channel of the output given.
+    row: usize,
+    /// Channels of an image in that output.
+    channels: usize,
+    /// Factors from that channel on.
+    factors: Option<&'a [f32]>,
+}
+
+/// Sums of one row of positions.
+pub struct PlaceRow<'a> {
+    /// One a position.
+    pub sums: &'a [f32],
+    /// Factors of the plane to which they go.
+    pub factors: Option<&'a [f32]>,
+    /// The row of positions.
+    pub position: usize,
+    /// Row and column of the output among those that a position fills.
+    pub place: [usize; 2],
+}
+
+/// Brings a row of sums into its output plane.
+pub fn place_row(row: &PlaceRow<'_>, sweep: &Sweep, plane: &mut [f32]) {
+    let [height, width] = sweep.output;
+    let [spread_y, spread_x] = sweep.spread;
+    let [skip_y, skip_x] = sweep.skip;
+    let y = (row.position * spread_y + row.place[0]).checked_sub(skip_y);
+    let Some(y) = y.filter(|&y| y < height) else {
+        return;
+    };
+    // First position whose output lies within the row.
+    let first = skip_x.saturating_sub(row.place[1]).div_ceil(spread_x);
+    let x = (first * spread_x + row.place[1] - skip_x).min(width);
+    let sums = &row.sums[first.min(row.sums.len())..];
+    let target = &mut plane[y * width..][..width][x..];
+    match row.factors {
+        Some(factors) if spread_x == 1 => {
+            let factors = &factors[y * width..][..width][x..];
+            multiply_strided(sums, factors, 1, target);
+        }
+        Some(factors) => {
+            let factors = &factors[y * width..][..width][x..];
+            let targets = target.iter_mut().zip(factors).step_by(spread_x);
+            targets
+                .zip(sums)
+                .for_each(|((value, factor), sum)| *value = sum * factor);
+        }
+        None if spread_x == 1 => {
+            let len = target.len().min(sums.len());
+            target[..len].copy_from_slice(&sums[..len]);
+        }
+        None => {
+            let targets = target.iter_mut().step_by(spread_x);
+            targets.zip(sums).for_each(|(value, sum)| *value = *sum);
+        }
+    }
+}
+
+/// The sums of a block of packed rows over a span of positions, a tile at a time.
+struct Tiles<'a> {
+    source: &'a [f32],
+    offsets: &'a [usize],
+    weights: &'a [[f32; ROWS]],
+    bias: [f32; ROWS],
+    range: (f32, f32),
+    /// Of the target's values, from its first.
+    factors: Option<&'a [f32]>,
+    /// Rows that are wanted.
+    rows: usize,
+    span: [usize; 2],
+    /// Whether the last tile must end with the span, because other values follow: then it begins
+    /// earlier, and some sums are formed twice.
+    tight: bool,
+    target: &'a mut [f32],
+    target_stride: usize,
+    /// Position of the target's first value.
+    target_start: usize,
+}
+
+impl pulp::WithSimd for Tiles<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
+        // With 32 registers a whole block's sums fit beside the values, with 16 half of them.
+        if S::REGISTER_COUNT >= 32 {
+            self.cover::<S, ROWS>(simd);
+        } else {
+            self.cover::<S, { ROWS / 2 }>(simd);
+        }
+    }
+}
+
+impl Tiles<'_> {
+    #[inline(always)]
+    fn cover<S: pulp::Simd, const HEIGHT: usize>(mut self, simd: S) {
+        let [mut at, end] = self.span;
+        while at < end {
+            let vectors = (end - at).div_ceil(S::F32_LANES).min(VECTORS);
+            let vectors = if self.tight {
+                vectors.min(end / S::F32_LANES)
+            } else {
+                vectors
+            };
+            let len = vectors * S::F32_LANES;
+            let start = if self.tight { at.min(end - len) } else { at };
+            for first in (0..self.rows).step_by(HEIGHT) {
+                match vectors {
+                    3 => self.tile::<S, HEIGHT, 3>(simd, start, first),
+                    2 => self.tile::<S, HEIGHT, 2>(simd, start, first),
+                    _ => self.tile::<S, HEIGHT, 1>(simd, start, first),
+                }
+            }
+            at += len;
+        }
+    }
+
+    #[inline(always)]
+    fn tile<S: pulp::Simd, const HEIGHT: usize, const WIDTH: usize>(
+        &mut self,
+        simd: S,
+        start: usize,
+        first: usize,
+    ) {
+        let mut sums = [[simd.splat_f32s(0.0); WIDTH]; HEIGHT];
+        for (sums, bias) in sums.iter_mut().zip(&self.bias[first..][..HEIGHT]) {
+            *sums = [simd.splat_f32s(*bias); WIDTH];
+        }
+        let source = &self.source[start..];
+        for (offset, weights) in self.offsets.iter().zip(self.weights) {
+            let values = &source[*offset..][..WIDTH * S::F32_LANES];
+            let (values, _) = S::as_simd_f32s(values);
+            let mut held = [simd.splat_f32s(0.0); WIDTH];
+            held.copy_from_slice(values);
+            let weights = &weights[first..][..HEIGHT];
+            for (sums, weight) in sums.iter_mut().zip(weights) {
+                let weight = simd.splat_f32s(*weight);
+                for (sum, value) in sums.iter_mut().zip(held) {
+                    *sum = simd.mul_add_f32s(weight, value, *sum);
+                }
+            }
+        }
+        // Written out, because an array that is indexed by a variable is in memory, and the sums must
+        // stay in registers.
+        macro_rules! finish {
+            ($($lane:literal)*) => {$(
+                if let Some(sums) = sums.get($lane)
+                    && first + $lane < self.rows
+                {
+                    self.finish(simd, *sums, start, first + $lane);
+                }
+            )*};
+        }
+        finish!(0 1 2 3 4 5 6 7);
+    }
+
+    /// Finishes the sums of one packed row and stores them.
+    #[inline(always)]
+    fn finish<S: pulp::Simd, const WIDTH: usize>(
+        &mut self,
+        simd: S,
+        sums: [S::f32s; WIDTH],
+        start: usize,
+        row: usize,
+    ) {
+        let (low, high) = (simd.splat_f32s(self.range.0), simd.splat_f32s(self.range.1));
+        let at = row * self.target_stride + start - self.target_start;
+        let target = &mut self.target[at..][..WIDTH * S::F32_LANES];
+        let (target, _) = S::as_mut_simd_f32s(target);
+        for (value, sum) in target.iter_mut().zip(sums) {
+            // Selections keep NaN, which a minimum or maximum may drop.
+            let sum = simd.select_f32s(simd.less_than_f32s(sum, low), low, sum);
+            *value = simd.select_f32s(simd.less_than_f32s(high, sum), high, sum);
+        }
+        if let Some(factors) = self.factors {
+            let factors = &factors[at..][..WIDTH * S::F32_LANES];
+            let (factors, _) = S::as_simd_f32s(factors);
+            for (value, factor) in target.iter_mut().zip(factors) {
+                *value = simd.mul_f32s(*value, *factor);
+            }
+        }
+    }
+}
+
+/// A plane split by a stride.
+pub struct Phases {
+    /// Columns of the plane.
+    pub columns: usize,
+    /// Zeros above and to the left of the plane.
+    pub padding: [usize; 2],
+    /// Rows and columns between neighbours in a phase.
+    pub stride: [usize; 2],
+    /// Rows and columns of a phase.
+    pub phase: [usize; 2],
+    /// Distance between the phases.
+    pub distance: usize,
+}
+
+/// Copies a plane, times `factors` where given, into its phases. What lies around it there is left as
+/// it is.
+pub fn split_phases(plane: &[f32], factors: Option<&[f32]>, to: &Phases, target: &mut [f32]) {
+    let [stride_y, stride_x] = to.stride;
+    let [top, left] = to.padding;
+    for (y, row) in plane.chunks(to.columns).enumerate() {
+        let (phase_y, line) = ((y + top) % stride_y, (y + top) / stride_y);
+        if line >= to.phase[0] {
+            // Below the last kernel element of the last position.
+            continue;
+        }
+        let base = phase_y * stride_x * to.distance + line * to.phase[1];
+        for phase_x in 0..stride_x {
+            // First input column x with (x + left) % stride == phase_x.
+            let first = (phase_x + stride_x - left % stride_x) % stride_x;
+            let at = (first + left) / stride_x;
+            if at >= to.phase[1] || first >= row.len() {
+                continue;
+            }
+            let target = &mut target[base + phase_x * to.distance..][at..to.phase[1]];
+            match factors {
+                None => copy_strided(&row[first..], stride_x, target),
+                Some(factors) => {
+                    let factors = &factors[y * to.columns..][..to.columns];
+                    multiply_strided(&row[first..], &factors[first..], stride_x, target);
+                }
+            }
+        }
+    }
+}
+
+/// `target[i] = source[i · stride] · factors[i · stride]`, for as many as all hold.
+fn multiply_strided(source: &[f32], factors: &[f32], stride: usize, target: &mut [f32]) {
+    let set = |(target, (value, factor)): (&mut f32, (&f32, &f32))| *target = value * factor;
+    let values = source.iter().zip(factors);
+    if stride == 1 {
+        // By itself, because only neighbours are multiplied several at a time.
+        target.iter_mut().zip(values).for_each(set);
+    } else {
+        target.iter_mut().zip(values.step_by(stride)).for_each(set);
+    }
+}
+
+/// `target[i] = source[i · stride]`, for as many as both hold.
+fn copy_strided(source: &[f32], stride: usize, target: &mut [f32]) {
+    match stride {
+        1 => {
+            let len = target.len().min(source.len());
+            target[..len].copy_from_slice(&source[..len]);
+        }
+        2 => {
+            // In pairs, which the compiler turns into shuffles.
+            let pairs = source.chunks_exact(2);
+            let last = pairs.remainder().first();
+            let odd_one = source.len() / 2;
+            if let (Some(value), Some(last)) = (target.get_mut(odd_one), last) {
+                *value = *last;
+            }
+            target
+                .iter_mut()
+                .zip(pairs)
+                .for_each(|(value, pair)| *value = pair[0]);
+        }
+        _ => {
+            let source = source.iter().step_by(stride);
+            target
+                .iter_mut()
+                .zip(source)
+                .for_each(|(value, from)| *value = *from);
+        }
+    }
+}
