@@ -115,10 +115,10 @@ fn cases() -> Vec<(&'static str, Architecture, usize, Reader)> {
 
 fn spec(architecture: &Architecture, side_px: usize) -> EncoderSpec {
     EncoderSpec {
-        name: "tiny",
-        title: "a tiny network",
-        source: "random numbers",
-        licence: "MIT",
+        name: "tiny".into(),
+        title: "a tiny network".into(),
+        source: "random numbers".into(),
+        licence: "MIT".into(),
         side_px,
         pooled_len: architecture.pooled_len(),
         logits_len: architecture.logits_len(),

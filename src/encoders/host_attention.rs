@@ -8,6 +8,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use super::buffers;
 use super::host_token::{softmax_columns, softmax_derivative};
 
 /// Smallest length by which a query or key is divided, as in PyTorch's `normalize`.
@@ -133,7 +134,7 @@ impl Attention<'_> {
 
     /// Attention over `qkv`.
     pub fn forward(&self, qkv: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; qkv.len() / 3];
+        let mut output = buffers::take(qkv.len() / 3);
         output
             .par_chunks_mut(self.block())
             .enumerate()
@@ -157,7 +158,7 @@ impl Attention<'_> {
 
     /// The derivative of [`Self::forward`] at `qkv` of batch 1, applied to `tangents` of its shape.
     pub fn tangent(&self, qkv: &[f32], tangents: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; tangents.len() / 3];
+        let mut output = buffers::take(tangents.len() / 3);
         output
             .par_chunks_mut(self.block())
             .enumerate()
@@ -210,7 +211,7 @@ impl Attention<'_> {
 
     /// The transposed derivative at `qkv` of batch 1, applied to `cotangents` of the output's shape.
     pub fn cotangent(&self, qkv: &[f32], cotangents: &[f32]) -> Vec<f32> {
-        let mut result = vec![0.0; 3 * cotangents.len()];
+        let mut result = buffers::take(3 * cotangents.len());
         let part = self.heads * self.block();
         // Query, key and value of one head, for each item and head.
         let tasks: Vec<[&mut [f32]; 3]> = result

@@ -7,6 +7,8 @@
 
 use rayon::prelude::*;
 
+use super::buffers;
+
 /// Values of one task: long enough to pay for the hand-over to a thread.
 const TASK: usize = 8192;
 
@@ -34,7 +36,7 @@ pub fn gelu_derivative(x: &[f32]) -> Vec<f32> {
 
 fn elementwise<F: Fn(f32) -> f32 + Copy + Sync>(x: &[f32], function: F) -> Vec<f32> {
     let arch = pulp::Arch::new();
-    let mut y = vec![0.0; x.len()];
+    let mut y = buffers::take(x.len());
     y.par_chunks_mut(TASK)
         .zip(x.par_chunks(TASK))
         .for_each(|(y, x)| arch.dispatch(Elementwise { x, y, function }));
@@ -285,7 +287,7 @@ fn of_rows(
     plane: usize,
     visit: impl Fn(&mut [f32], &[f32], usize, usize) + Sync,
 ) -> Vec<f32> {
-    let mut result = vec![0.0; x.len()];
+    let mut result = buffers::take(x.len());
     result
         .par_chunks_mut(plane)
         .zip(x.par_chunks(plane))
