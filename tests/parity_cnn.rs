@@ -424,6 +424,7 @@ fn untrained_networks_begin_as_the_originals_do() {
                     // A uniform distribution ends at 1.73 standard deviations.
                     assert!(largest > 2.0 * std, "{what}");
                 }
+                Init::TruncatedNormal { .. } => panic!("{what}: none of these begins so"),
                 Init::Uniform { bound } => {
                     assert!((3f64.sqrt() * rms / bound - 1.0).abs() < slack, "{what}");
                     assert!(largest <= 1.001 * bound, "{what}");

@@ -85,7 +85,8 @@ def files():
 
     torch.manual_seed(0)
     model = SqueezeNet()
-    state = model.state_dict()
+    # Copies: the optimiser below moves the model.
+    state = collections.OrderedDict((name, value.clone()) for name, value in model.state_dict().items())
     save_file({name: value.contiguous() for name, value in state.items()}, HERE / "expected.safetensors")
 
     def save(name, content, **more):
