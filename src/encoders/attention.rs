@@ -17,7 +17,7 @@ use burn::tensor::{Int, Tensor, activation};
 use super::host_attention::{self, LENGTH_MIN};
 use super::linear::LinearOp;
 use super::value::Value;
-use super::windows::{from_host, on_host};
+use super::windows::{from_host, give_back, on_host};
 
 /// What is done to queries and keys before they are compared.
 #[derive(Clone, Debug)]
@@ -97,14 +97,15 @@ impl Value {
     /// Attention over queries, keys and values (batch, 3 × heads × width, group, token) that stand one after the
     /// other along the channels: (batch, heads × width, group, token).
     pub fn attention(self, attention: &Arc<Attention>) -> Self {
-        let qkv = self.primal().clone();
-        let output = attention.forward(&qkv);
-        self.mapped(output, || {
-            LinearOp::Attention(Box::new(AttentionAt {
-                attention: Arc::clone(attention),
-                qkv,
-            }))
-        })
+        self.nonlinearly(
+            |qkv| attention.forward(qkv),
+            |qkv| {
+                LinearOp::Attention(Box::new(AttentionAt {
+                    attention: Arc::clone(attention),
+                    qkv,
+                }))
+            },
+        )
     }
 }
 
@@ -117,11 +118,13 @@ impl Attention {
         clippy::redundant_closure_for_method_calls,
         reason = "the method itself serves one lifetime only"
     )]
-    fn forward(&self, qkv: &Tensor<4>) -> Tensor<4> {
-        if let Some(output) = self.on_host(qkv, |attention, qkv| attention.forward(qkv)) {
-            return uploaded(output, qkv.dims(), 1);
+    fn forward(&self, qkv: Tensor<4>) -> Tensor<4> {
+        if let Some(output) = self.on_host(&qkv, |attention, qkv| attention.forward(qkv)) {
+            let dims = qkv.dims();
+            give_back(qkv);
+            return uploaded(output, dims, 1);
         }
-        let [query, key, value] = self.parts(qkv.clone());
+        let [query, key, value] = self.parts(qkv);
         let weights = self.weights(self.prepared(query), self.prepared(key));
         joined(product(value, weights))
     }
@@ -253,6 +256,7 @@ impl AttentionAt {
             })
         });
         if let Some(output) = on_cpu {
+            give_back(t);
             return uploaded(output, self.qkv.dims(), 1);
         }
         let [query, key, value] = attention.parts(self.qkv.clone());
@@ -276,6 +280,7 @@ impl AttentionAt {
             })
         });
         if let Some(result) = on_cpu {
+            give_back(v);
             return uploaded(result, self.qkv.dims(), 3);
         }
         let [query_at, key_at, value] = attention.parts(self.qkv.clone());

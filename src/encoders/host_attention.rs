@@ -8,6 +8,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use super::buffers;
 use super::host_token::{softmax_columns, softmax_derivative};
 
 /// Smallest length by which a query or key is divided, as in PyTorch's `normalize`.
@@ -133,7 +134,7 @@ impl Attention<'_> {
 
     /// Attention over `qkv`.
     pub fn forward(&self, qkv: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; qkv.len() / 3];
+        let mut output = buffers::take(qkv.len() / 3);
         output
             .par_chunks_mut(self.block())
             .enumerate()
@@ -157,7 +158,7 @@ impl Attention<'_> {
 
     /// The derivative of [`Self::forward`] at `qkv` of batch 1, applied to `tangents` of its shape.
     pub fn tangent(&self, qkv: &[f32], tangents: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; tangents.len() / 3];
+        let mut output = buffers::take(tangents.len() / 3);
         output
             .par_chunks_mut(self.block())
             .enumerate()
@@ -210,7 +211,7 @@ impl Attention<'_> {
 
     /// The transposed derivative at `qkv` of batch 1, applied to `cotangents` of the output's shape.
     pub fn cotangent(&self, qkv: &[f32], cotangents: &[f32]) -> Vec<f32> {
-        let mut result = vec![0.0; 3 * cotangents.len()];
+        let mut result = buffers::take(3 * cotangents.len());
         let part = self.heads * self.block();
         // Query, key and value of one head, for each item and head.
         let tasks: Vec<[&mut [f32]; 3]> = result
@@ -298,32 +299,18 @@ impl Attention<'_> {
             self.scale[head],
         );
         if let Some(bias) = self.bias {
-            self.add_bias(bias, head, &mut scratch.weights);
+            let span = 2 * bias.side - 1;
+            pulp::Arch::new().dispatch(AddBias {
+                table: &bias.table[head * span * span..][..span * span],
+                side: bias.side,
+                scores: &mut scratch.weights,
+            });
         }
         if let Some(regions) = self.regions {
             let regions = &regions[group * self.tokens..][..self.tokens];
             self.add_penalty(regions, &mut scratch.weights);
         }
         softmax_columns(&mut scratch.weights, self.tokens, &mut scratch.sums);
-    }
-
-    fn add_bias(
-        &self,
-        RelativeBias { table, side }: RelativeBias<'_>,
-        head: usize,
-        scores: &mut [f32],
-    ) {
-        let span = 2 * side - 1;
-        let table = &table[head * span * span..][..span * span];
-        for (key, row) in scores.chunks_mut(self.tokens).enumerate() {
-            let (key_row, key_column) = (key / side, key % side);
-            for (query_row, row) in row.chunks_mut(side).enumerate() {
-                let start = (query_row + side - 1 - key_row) * span + side - 1 - key_column;
-                for (score, bias) in row.iter_mut().zip(&table[start..]) {
-                    *score += bias;
-                }
-            }
-        }
     }
 
     fn add_penalty(&self, regions: &[f32], scores: &mut [f32]) {
@@ -398,6 +385,33 @@ impl Attention<'_> {
         let rows = block.chunks_mut(self.row());
         for (row, from) in rows.zip(cotangent.chunks(self.tokens)) {
             row[group * self.tokens..][..self.tokens].copy_from_slice(from);
+        }
+    }
+}
+
+/// Adds to each score what the table holds for its key and query.
+struct AddBias<'a> {
+    /// See [`RelativeBias`], of one head.
+    table: &'a [f32],
+    side: usize,
+    scores: &'a mut [f32],
+}
+
+impl pulp::WithSimd for AddBias<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let side = self.side;
+        let span = 2 * side - 1;
+        for (key, row) in self.scores.chunks_mut(side * side).enumerate() {
+            let (key_row, key_column) = (key / side, key % side);
+            for (query_row, row) in row.chunks_mut(side).enumerate() {
+                let start = (query_row + side - 1 - key_row) * span + side - 1 - key_column;
+                for (score, bias) in row.iter_mut().zip(&self.table[start..]) {
+                    *score += bias;
+                }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::layers::Placement;
 use super::linear::LinearOp;
 use super::value::Value;
 use super::weights::{Init, Parameter, Weights};
-use super::windows::{from_host, on_host};
+use super::windows::{from_host, give_back, on_host};
 use crate::Result;
 
 /// `scale·(x − mean)/√(variance + ε) + shift`, mean and variance over the channels of one position.
@@ -58,21 +58,23 @@ impl LayerNorm {
         })
     }
 
-    fn forward(&self, x: &Tensor<4>) -> Tensor<4> {
+    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let dims @ [_, _, rows, cols] = x.dims();
-        if let (Some(x), Some(scale), Some(shift)) =
-            (on_host(x), on_host(&self.scale), on_host(&self.shift))
+        if let (Some(host), Some(scale), Some(shift)) =
+            (on_host(&x), on_host(&self.scale), on_host(&self.shift))
         {
             let y = host_token::layer_norm(
-                x.storage(),
+                host.storage(),
                 rows * cols,
                 scale.storage(),
                 shift.storage(),
                 self.epsilon as f32,
             );
+            drop(host);
+            give_back(x);
             return from_host(y, dims);
         }
-        let (centred, inverse_deviation) = self.moments(x);
+        let (centred, inverse_deviation) = self.moments(&x);
         centred * inverse_deviation * per_channel(&self.scale) + per_channel(&self.shift)
     }
 
@@ -106,14 +108,24 @@ impl LayerNorm {
 impl NormAt {
     /// The derivative applied to tangents.
     pub fn apply(&self, t: Tensor<4>) -> Tensor<4> {
-        self.on_host(&t, false)
-            .unwrap_or_else(|| self.normalising(t) * per_channel(&self.scale))
+        match self.on_host(&t, false) {
+            Some(result) => {
+                give_back(t);
+                result
+            }
+            None => self.normalising(t) * per_channel(&self.scale),
+        }
     }
 
     /// The transposed derivative applied to cotangents.
     pub fn transposed(&self, v: Tensor<4>) -> Tensor<4> {
-        self.on_host(&v, true)
-            .unwrap_or_else(|| self.normalising(v * per_channel(&self.scale)))
+        match self.on_host(&v, true) {
+            Some(result) => {
+                give_back(v);
+                result
+            }
+            None => self.normalising(v * per_channel(&self.scale)),
+        }
     }
 
     fn on_host(&self, t: &Tensor<4>, transposed: bool) -> Option<Tensor<4>> {
@@ -143,9 +155,10 @@ impl NormAt {
 impl Value {
     /// Layer norm over the channels of each position.
     pub fn layer_norm(self, norm: &LayerNorm) -> Self {
-        let x = self.primal().clone();
-        let y = norm.forward(&x);
-        self.mapped(y, || LinearOp::LayerNorm(Box::new(norm.at(&x))))
+        self.nonlinearly(
+            |x| norm.forward(x),
+            |x| LinearOp::LayerNorm(Box::new(norm.at(&x))),
+        )
     }
 }
 

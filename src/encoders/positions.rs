@@ -3,10 +3,11 @@
 use burn::tensor::{Int, Tensor, TensorData};
 use rayon::prelude::*;
 
+use super::buffers;
 use super::layers::Placement;
 use super::linear::LinearOp;
 use super::value::Value;
-use super::windows::{from_host, on_host};
+use super::windows::{from_host, taken_on_host};
 
 /// Every output position is an input position or zero, and no input position is used twice: a
 /// permutation in which places may be missing on either side. Its transpose is the way back.
@@ -18,6 +19,8 @@ pub struct Rearrangement {
     output: [usize; 2],
     /// Neighbours that stay neighbours.
     runs: Vec<Run>,
+    /// Outputs that are inputs.
+    covered: usize,
     /// For each output the input position, or the number of inputs where there is none.
     forward: Tensor<1, Int>,
     /// For each input the output position, or the number of outputs where there is none.
@@ -72,6 +75,7 @@ impl Rearrangement {
         Self {
             input,
             output,
+            covered: runs.iter().map(|run| run.len).sum(),
             runs,
             forward: index(forward.collect()),
             backward: index(target.into_iter().map(|output| output as i64).collect()),
@@ -83,6 +87,7 @@ impl Rearrangement {
         Self {
             input: self.output,
             output: self.input,
+            covered: self.covered,
             runs: self
                 .runs
                 .iter()
@@ -103,17 +108,21 @@ impl Rearrangement {
         let (inputs, [out_rows, out_cols]) = (rows * cols, self.output);
         let outputs = out_rows * out_cols;
         let dims = [batch, channels, out_rows, out_cols];
-        if let Some(host) = on_host(&x) {
-            let mut result = vec![0.0; batch * channels * outputs];
-            let planes = result.par_chunks_mut(outputs);
-            let planes = planes.zip(host.storage::<f32>().par_chunks(inputs));
-            planes.with_min_len(8).for_each(|(to, from)| {
-                for run in &self.runs {
-                    to[run.output..][..run.len].copy_from_slice(&from[run.input..][..run.len]);
-                }
-            });
-            return from_host(result, dims);
-        }
+        let x = match taken_on_host(x) {
+            Err(x) => x,
+            Ok(host) => {
+                let mut result = memory(dims, self.covered == outputs);
+                let planes = result.par_chunks_mut(outputs);
+                let planes = planes.zip(host.storage::<f32>().par_chunks(inputs));
+                planes.with_min_len(8).for_each(|(to, from)| {
+                    for run in &self.runs {
+                        to[run.output..][..run.len].copy_from_slice(&from[run.input..][..run.len]);
+                    }
+                });
+                buffers::give_back(host);
+                return from_host(result, dims);
+            }
+        };
         let x = x.reshape([batch, channels, inputs]);
         let zero = Tensor::zeros([batch, channels, 1], (&x.device(), x.dtype()));
         Tensor::cat(vec![x, zero], 2)
@@ -167,29 +176,39 @@ impl Blocks {
         let (side, [out_rows, out_cols]) = (self.side, self.output);
         let area = side * side;
         let dims = [batch, channels * area, out_rows, out_cols];
-        if let Some(host) = on_host(&x) {
-            let mut result = vec![0.0; dims.iter().product()];
-            let planes = result.par_chunks_mut(area * out_rows * out_cols);
-            let planes = planes.zip(host.storage::<f32>().par_chunks(rows * cols));
-            planes.for_each(|(to, from)| {
-                self.each_row(from, |row, offset, out| {
-                    let start = offset * out_rows * out_cols + out * out_cols;
-                    let stride = out_rows * out_cols;
-                    for column in 0..side {
-                        let to = &mut to[start + column * stride..][..out_cols];
-                        let from = row.get(column..).unwrap_or_default();
-                        for (to, from) in to.iter_mut().zip(from.iter().step_by(side)) {
-                            *to = *from;
+        let x = match taken_on_host(x) {
+            Err(x) => x,
+            Ok(host) => {
+                let within = self.reaches(|whole, input| whole <= input);
+                let mut result = memory(dims, within);
+                let planes = result.par_chunks_mut(area * out_rows * out_cols);
+                let planes = planes.zip(host.storage::<f32>().par_chunks(rows * cols));
+                planes.for_each(|(to, from)| {
+                    self.each_row(from, |row, offset, out| {
+                        let start = offset * out_rows * out_cols + out * out_cols;
+                        let stride = out_rows * out_cols;
+                        for column in 0..side {
+                            let to = &mut to[start + column * stride..][..out_cols];
+                            let from = row.get(column..).unwrap_or_default();
+                            for (to, from) in to.iter_mut().zip(from.iter().step_by(side)) {
+                                *to = *from;
+                            }
                         }
-                    }
+                    });
                 });
-            });
-            return from_host(result, dims);
-        }
+                buffers::give_back(host);
+                return from_host(result, dims);
+            }
+        };
         fitted(x, self.output.map(|len| len * side))
             .reshape([batch * channels, out_rows, side, out_cols, side])
             .permute([0, 2, 4, 1, 3])
             .reshape(dims)
+    }
+
+    /// Whether rows and columns of whole blocks compare so with those of the input.
+    fn reaches(&self, compare: impl Fn(usize, usize) -> bool) -> bool {
+        (0..2).all(|axis| compare(self.output[axis] * self.side, self.input[axis]))
     }
 
     /// Rows of a plane that lie in blocks, each with its row in the block times `side`, and the row of
@@ -207,30 +226,44 @@ impl Blocks {
         let (side, [rows, cols]) = (self.side, self.input);
         let area = side * side;
         let dims = [batch, channels / area, rows, cols];
-        if let Some(host) = on_host(&v) {
-            let mut result = vec![0.0; dims.iter().product()];
-            let planes = result.par_chunks_mut(rows * cols);
-            let from = host.storage::<f32>().par_chunks(area * out_rows * out_cols);
-            planes.zip(from).for_each(|(to, from)| {
-                let lines = to.chunks_mut(cols).take(out_rows * side);
-                for (y, line) in lines.enumerate() {
-                    let offset = y % side * side * out_rows * out_cols + y / side * out_cols;
-                    for column in 0..side.min(cols) {
-                        let from = &from[offset + column * out_rows * out_cols..][..out_cols];
-                        for (to, from) in line[column..].iter_mut().step_by(side).zip(from) {
-                            *to = *from;
+        let v = match taken_on_host(v) {
+            Err(v) => v,
+            Ok(host) => {
+                let within = self.reaches(|whole, input| input <= whole);
+                let mut result = memory(dims, within);
+                let planes = result.par_chunks_mut(rows * cols);
+                let from = host.storage::<f32>().par_chunks(area * out_rows * out_cols);
+                planes.zip(from).for_each(|(to, from)| {
+                    let lines = to.chunks_mut(cols).take(out_rows * side);
+                    for (y, line) in lines.enumerate() {
+                        let offset = y % side * side * out_rows * out_cols + y / side * out_cols;
+                        for column in 0..side.min(cols) {
+                            let from = &from[offset + column * out_rows * out_cols..][..out_cols];
+                            for (to, from) in line[column..].iter_mut().step_by(side).zip(from) {
+                                *to = *from;
+                            }
                         }
                     }
-                }
-            });
-            return from_host(result, dims);
-        }
+                });
+                buffers::give_back(host);
+                return from_host(result, dims);
+            }
+        };
         let whole = v
             .reshape([batch * channels / area, side, side, out_rows, out_cols])
             .permute([0, 3, 1, 4, 2])
             .reshape([batch, channels / area, out_rows * side, out_cols * side]);
         fitted(whole, self.input)
     }
+}
+
+/// Memory for a result of which every value is written, or, where that is not so, zeros.
+fn memory(dims: [usize; 4], written: bool) -> Vec<f32> {
+    let mut memory = buffers::take(dims.iter().product());
+    if !written {
+        memory.fill(0.0);
+    }
+    memory
 }
 
 /// The upper left part of `x` with these rows and columns, filled up with zeros where it has fewer.
@@ -260,15 +293,14 @@ fn fitted(x: Tensor<4>, [rows, cols]: [usize; 2]) -> Tensor<4> {
 impl Value {
     /// Positions in another order.
     pub fn rearranged(self, rearrangement: &Rearrangement) -> Self {
-        let y = rearrangement.apply(self.primal().clone());
-        self.mapped(y, || {
-            LinearOp::Rearrangement(Box::new(rearrangement.clone()))
-        })
+        self.linearly(
+            |x| rearrangement.apply(x),
+            || LinearOp::Rearrangement(Box::new(rearrangement.clone())),
+        )
     }
 
     /// Blocks gathered into channels.
     pub fn blocks(self, blocks: Blocks) -> Self {
-        let y = blocks.apply(self.primal().clone());
-        self.mapped(y, || LinearOp::Blocks(blocks))
+        self.linearly(|x| blocks.apply(x), || LinearOp::Blocks(blocks))
     }
 }

@@ -2,12 +2,13 @@
 
 use burn::tensor::Tensor;
 
+use super::buffers;
 use super::host_token;
 use super::layers::{Conv2d, ConvConfig, Placement};
 use super::linear::LinearOp;
 use super::value::Value;
 use super::weights::{Init, Parameter, Weights};
-use super::windows::{from_host, on_host};
+use super::windows::{from_host, on_host, taken_on_host};
 use crate::Result;
 
 /// Standard deviation of untrained projections, in all originals here.
@@ -20,17 +21,24 @@ pub const INIT_BOUND: f64 = 2.0;
 impl Value {
     /// x·Φ(x), with the distribution function Φ of the standard normal (GELU without approximation).
     pub fn gelu(self) -> Self {
-        let x = self.primal().clone();
-        let y = match on_host(&x) {
-            Some(host) => from_host(host_token::gelu(host.storage()), x.dims()),
-            None => x.clone() * distribution(&x),
-        };
-        self.mapped(y, || LinearOp::Diagonal(gelu_derivative(x)))
+        self.nonlinearly(gelu, |x| LinearOp::Diagonal(gelu_derivative(x)))
     }
 
     /// The sum with a constant that is the same for every item of the batch: its derivative is 0.
     pub fn plus(self, constant: &Tensor<4>) -> Self {
         self.unchanged(|x| x + constant.clone())
+    }
+}
+
+fn gelu(x: Tensor<4>) -> Tensor<4> {
+    let dims = x.dims();
+    match taken_on_host(x) {
+        Ok(host) => {
+            let y = host_token::gelu(host.storage());
+            buffers::give_back(host);
+            from_host(y, dims)
+        }
+        Err(x) => x.clone() * distribution(&x),
     }
 }
 

@@ -88,10 +88,27 @@ impl Value {
         Self { primal, trace }
     }
 
-    /// The result `primal` of an operation on this value; its derivative `op` is made only if this value is
-    /// traced.
-    pub(super) fn mapped(self, primal: Tensor<4>, op: impl FnOnce() -> LinearOp) -> Self {
-        Self::map(self.trace, primal, |_| op())
+    /// The result of a linear operation: its derivative `op` does not depend on this value.
+    pub(super) fn linearly(
+        self,
+        operation: impl FnOnce(Tensor<4>) -> Tensor<4>,
+        op: impl FnOnce() -> LinearOp,
+    ) -> Self {
+        Self::map(self.trace, operation(self.primal), |_| op())
+    }
+
+    /// The result of an operation whose derivative needs its input, batch 1.
+    pub(super) fn nonlinearly(
+        self,
+        operation: impl FnOnce(Tensor<4>) -> Tensor<4>,
+        op: impl FnOnce(Tensor<4>) -> LinearOp,
+    ) -> Self {
+        let input = self.trace.is_some().then(|| self.primal.clone());
+        let primal = operation(self.primal);
+        match input {
+            None => Self::plain(primal),
+            Some(input) => Self::map(self.trace, primal, |_| op(input)),
+        }
     }
 
     /// The result of an operation whose derivative is the identity.
