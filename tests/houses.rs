@@ -52,10 +52,7 @@ const LIBRARIES: [(&[&str], &[&str]); 5] = [
         &["app", "render"],
     ),
     (&["clap", "indicatif", "env_logger"], &["cli"]),
-    (
-        &["pytorch_reader", "safetensors", "hf_hub", "ureq"],
-        &["encoders"],
-    ),
+    (&["pytorch_reader", "hf_hub", "ureq"], &["encoders"]),
     (&["wgpu"], &["app", "device", "render"]),
 ];
 
