@@ -52,10 +52,9 @@ const LIBRARIES: [(&[&str], &[&str]); 5] = [
         &["app", "render"],
     ),
     (&["clap", "indicatif", "env_logger"], &["cli"]),
-    (
-        &["pytorch_reader", "safetensors", "hf_hub", "ureq"],
-        &["encoders"],
-    ),
+    (&["pytorch_reader", "hf_hub", "ureq"], &["encoders"]),
+    // Maps are kept in the format of weights.
+    (&["safetensors"], &["encoders", "geometry"]),
     (&["wgpu"], &["app", "device", "render"]),
 ];
 
