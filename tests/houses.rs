@@ -27,7 +27,7 @@ const FLOORS: [(&str, u8); 17] = [
 ];
 
 /// Libraries with the modules that may name them.
-const LIBRARIES: [(&[&str], &[&str]); 5] = [
+const LIBRARIES: [(&[&str], &[&str]); 6] = [
     (
         &[
             "burn",
