@@ -1,5 +1,7 @@
 //! Which architecture a weight file is of, proposed from the names and shapes in it.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::Parameter;
@@ -134,11 +136,11 @@ pub fn propose<'a>(
             });
         }
     }
-    // Complete ones first, then by how little is wrong.
+    // Complete ones first, then by how little is wrong, then by how much of the file is used.
     proposals.sort_by_key(|proposal| {
         let report = &proposal.report;
         let faults = report.declared - report.matched() + report.unexpected.len();
-        (!report.is_complete(), faults)
+        (!report.is_complete(), faults, Reverse(report.declared))
     });
     if proposals.iter().any(Proposal::is_complete) {
         proposals.retain(Proposal::is_complete);
@@ -152,7 +154,7 @@ pub fn propose<'a>(
 /// What a file holds in a few lines, for people whose file fits nothing: the largest tensors.
 pub fn describe(checkpoint: &Checkpoint<'_>) -> String {
     let mut largest: Vec<_> = checkpoint.tensors().iter().collect();
-    largest.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.shape.iter().product::<usize>()));
+    largest.sort_by_key(|(_, stored)| Reverse(stored.shape.iter().product::<usize>()));
     let described = largest.iter().take(4).map(|(name, stored)| {
         format!(
             "{name} ({}, {})",
