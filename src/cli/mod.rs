@@ -4,6 +4,7 @@
 //! [`Worker`](crate::worker::Worker) as the window. Results go to standard output; progress, notes
 //! and errors go to standard error; the exit code is [`ErrorKind::exit_code`].
 
+mod check;
 mod command_line;
 mod devices;
 mod encoders;

@@ -8,6 +8,8 @@
 //! 0.33–0.70 % (EfficientNet-Lite0) and 0.06–0.08 % (SqueezeNet 1.1), the logits by 0.30–0.64 % and
 //! 0.02–0.03 % (relative L2, tests/golden/photos.json).
 
+mod classes;
+mod local;
 mod rows;
 
 use std::collections::BTreeSet;
@@ -26,6 +28,10 @@ use super::weights::{Weights, names};
 use super::{Encoder, EncoderSpec, WeightsKind};
 use crate::device::ComputeDevice;
 use crate::{Error, ErrorKind, Result};
+use local::LOCAL;
+
+pub use classes::{class_name, top5};
+pub use local::{local_file, local_name, split_local};
 
 /// An encoder on a device.
 pub struct LoadedEncoder {
@@ -294,7 +300,7 @@ pub fn row(name: &str) -> Result<&'static Row> {
         return Ok(row);
     }
     if let (base, Some(file)) = split_local(name) {
-        let row = kept(local_row(name, row(base)?, file)?);
+        let row = kept(local::row(name, row(base)?, file)?);
         add([row]);
         return Ok(row);
     }
@@ -315,78 +321,6 @@ pub fn row(name: &str) -> Result<&'static Row> {
         ),
         remedy,
     ))
-}
-
-/// Between a registry name and a weight file.
-const LOCAL: char = '@';
-
-/// Between a weight file and a prefix in it.
-const PREFIX: char = '#';
-
-/// The name of a known encoder with weights from a file: `NAME@FILE`, or `NAME@FILE#PREFIX` where the
-/// file holds several copies of the network and the one after `PREFIX` is meant. Such a name can be
-/// used wherever a registry name can.
-pub fn local_name(encoder: &str, file: &str) -> String {
-    format!("{encoder}{LOCAL}{file}")
-}
-
-/// The registry name and the file of a [`local_name`]; no file for the name of a row.
-pub fn split_local(name: &str) -> (&str, Option<&str>) {
-    match name.split_once(LOCAL) {
-        Some((encoder, file)) => (encoder, Some(file)),
-        None => (name, None),
-    }
-}
-
-/// Path and prefix of a weight file that was named on the spot as `FILE` or `FILE#PREFIX`.
-pub fn local_file(file: &str) -> (PathBuf, Option<&str>) {
-    // A file may have the sign in its name.
-    if let Some((path, prefix)) = file
-        .rsplit_once(PREFIX)
-        .filter(|_| !Path::new(file).exists())
-    {
-        return (PathBuf::from(path), Some(prefix));
-    }
-    (PathBuf::from(file), None)
-}
-
-/// The row of a known encoder with weights from a file, with as many classes as the file has.
-fn local_row(name: &str, base: &Row, file: &str) -> Result<Row> {
-    let (path, prefix) = local_file(file);
-    let checkpoint = Checkpoint::open(&path)?;
-    let (architecture, fit) = infer::fit(&checkpoint, &base.architecture, prefix)?;
-    let mut report = fit.report;
-    report.suggest();
-    if let Some(mut error) = report.error() {
-        error.remedy = format!(
-            "“etascope encoders check {}” tells what the file is of",
-            path.display()
-        );
-        return Err(error);
-    }
-    let file_name = path
-        .file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy();
-    Ok(Row {
-        spec: EncoderSpec {
-            name: name.into(),
-            title: format!("{} ({file_name})", base.spec.title).into(),
-            source: format!("{file}; network and input as {}", base.spec.name).into(),
-            licence: "that of the file".into(),
-            logits_len: architecture.logits_len(),
-            parameters: architecture.parameter_count(),
-            ..base.spec.clone()
-        },
-        architecture,
-        origin: Origin::File(path),
-        citation: base.citation.clone(),
-        sha256: None,
-        size_bytes: None,
-        gated: false,
-        note: String::new(),
-        prefix: prefix.map(str::to_owned),
-    })
 }
 
 /// The encoders that a weight file may be of, the best first; see [`super::weights::remap::fit`] for
@@ -464,38 +398,4 @@ pub fn load_at(
         device,
         placement,
     })
-}
-
-/// Names of the 1,000 ImageNet classes in the order of the logits.
-static CLASSES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    include_str!("../../../assets/encoders/imagenet_classes.txt")
-        .lines()
-        .collect()
-});
-
-/// Name of an ImageNet class; `class N` beyond the thousand.
-pub fn class_name(index: usize) -> String {
-    CLASSES
-        .get(index)
-        .map_or_else(|| format!("class {index}"), |name| (*name).to_owned())
-}
-
-/// The five largest probabilities (softmax of the logits), largest first, with their class names where
-/// there are a thousand classes.
-pub fn top5(logits: &[f64]) -> Vec<(String, f32)> {
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = logits.iter().map(|logit| (logit - largest).exp()).sum();
-    let mut order: Vec<usize> = (0..logits.len()).collect();
-    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
-    // The names are those of the thousand classes, and of no others.
-    let name = |index: usize| match logits.len() {
-        1000 => class_name(index),
-        _ => format!("class {index}"),
-    };
-    let probability = |index: usize| ((logits[index] - largest).exp() / total) as f32;
-    order
-        .into_iter()
-        .take(5)
-        .map(|index| (name(index), probability(index)))
-        .collect()
 }

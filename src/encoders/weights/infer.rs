@@ -34,7 +34,7 @@ impl Proposal {
 }
 
 /// The architecture's tensors in a checkpoint, with its number of classes changed to the file's where
-/// nothing else differs. `None` where several copies of the network differ (see [`remap::fit`]).
+/// nothing else differs, 0 where the file has no classifier.
 ///
 /// # Errors
 ///
