@@ -218,8 +218,8 @@ impl Architecture {
         let step = self.side_step();
         if !side_px.is_multiple_of(step) {
             return refuse(
-                "they cannot be cut into whole patches".into(),
-                &format!("Use inputs whose side is a multiple of {step} pixels"),
+                format!("its patches take inputs in multiples of {step} px"),
+                "Use inputs of such a side",
             );
         }
         Ok(())
