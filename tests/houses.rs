@@ -27,7 +27,7 @@ const FLOORS: [(&str, u8); 17] = [
 ];
 
 /// Libraries with the modules that may name them.
-const LIBRARIES: [(&[&str], &[&str]); 5] = [
+const LIBRARIES: [(&[&str], &[&str]); 6] = [
     (
         &[
             "burn",
@@ -53,6 +53,8 @@ const LIBRARIES: [(&[&str], &[&str]); 5] = [
     ),
     (&["clap", "indicatif", "env_logger"], &["cli"]),
     (&["pytorch_reader", "hf_hub", "ureq"], &["encoders"]),
+    // Maps are kept in the format of weights.
+    (&["safetensors"], &["encoders", "geometry"]),
     (&["wgpu"], &["app", "device", "render"]),
 ];
 

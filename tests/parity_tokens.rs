@@ -5,6 +5,7 @@ mod tiny;
 
 use burn::tensor::{Device, Tensor};
 use etascope::ErrorKind;
+use etascope::device::{self, DeviceChoice};
 use etascope::encoders::architecture::Architecture;
 use etascope::encoders::convnext::ConvNeXtConfig;
 use etascope::encoders::layers::Placement;
@@ -316,6 +317,108 @@ fn a_batch_is_computed_item_by_item() {
             .collect();
         let error = relative(&together, &alone);
         assert!(error <= F32_BOUND, "{name}: {error:e}");
+    }
+}
+
+/// On the software adapter that stands for a graphics adapter, whose order of summation is another. Its error
+/// function is an approximation to 1.5e-7.
+#[test]
+fn an_adapter_computes_the_originals_features_and_products() {
+    let adapters = device::list();
+    let adapter = adapters.iter().find(|adapter| adapter.software);
+    let adapter = adapter.expect("a software adapter: install mesa-vulkan-drivers");
+    let choice = DeviceChoice::Adapter(adapter.name.clone());
+    let at = Placement::f32(&device::open(&choice).expect("it opens").device);
+    for (name, architecture, [side, _]) in cases() {
+        let fixture = fixture(name);
+        let encoder = load(name, &architecture, side, &at);
+        let x = Value::traced(fixture.tensor("input", &at));
+        let y = encoder.forward_normalised(x, &Readout::Pooled);
+        let y = y.expect("it exists");
+        let derivative = y.linearised().expect("the value is traced");
+        let [u, v] = ["direction", "cotangent.pooled"].map(|name| fixture.tensor(name, &at));
+        for (key, found) in [
+            ("pooled", y.into_primal()),
+            ("jvp.pooled", derivative.jvp(u)),
+            ("vjp.pooled", derivative.vjp(v)),
+        ] {
+            let error = relative(&values(found), fixture.get(key));
+            assert!(error <= F32_DERIVATIVE_BOUND, "{name} {key}: {error:e}");
+        }
+    }
+}
+
+#[test]
+fn sizes_that_make_no_network_are_refused() {
+    let vit = VitConfig::small16();
+    let rotary = VitConfig {
+        heads: 64,
+        ..VitConfig::dinov3_base16()
+    };
+    let rotary = VitConfig { dim: 384, ..rotary };
+    for (architecture, side) in [
+        (
+            Architecture::Vit(VitConfig {
+                patch: 0,
+                ..vit.clone()
+            }),
+            224,
+        ),
+        (
+            Architecture::Vit(VitConfig {
+                patch: 15,
+                ..vit.clone()
+            }),
+            225,
+        ),
+        (
+            Architecture::Vit(VitConfig {
+                heads: 5,
+                ..vit.clone()
+            }),
+            224,
+        ),
+        (
+            Architecture::Vit(VitConfig {
+                exposed: vec![12],
+                ..vit.clone()
+            }),
+            224,
+        ),
+        (
+            Architecture::Vit(VitConfig {
+                exposed: vec![6, 3],
+                ..vit.clone()
+            }),
+            224,
+        ),
+        (Architecture::Vit(rotary), 256),
+        (Architecture::Vit(vit.clone()), 225),
+        (
+            Architecture::SwinV2(SwinV2Config {
+                window: 0,
+                ..SwinV2Config::tiny(8)
+            }),
+            256,
+        ),
+        (
+            Architecture::SwinV2(SwinV2Config {
+                heads: [3, 6, 12, 25],
+                ..SwinV2Config::tiny(8)
+            }),
+            256,
+        ),
+        (Architecture::SwinV2(SwinV2Config::tiny(8)), 254),
+    ] {
+        let error = architecture
+            .check(side)
+            .expect_err("these sizes make no network");
+        assert_eq!(error.kind, ErrorKind::Request);
+    }
+    for (_, architecture, sides) in cases() {
+        for side in sides {
+            architecture.check(side).expect("these make one");
+        }
     }
 }
 

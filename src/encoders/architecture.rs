@@ -176,13 +176,21 @@ impl Architecture {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Request`] where a tensor would be empty, a window cannot move, or the input is too
-    /// small.
+    /// [`ErrorKind::Request`] where a tensor would be empty, a window cannot move, heads do not divide the
+    /// channels, or the input is too small or no multiple of [`Self::side_step`].
     pub fn check(&self, side_px: usize) -> Result<()> {
         let refuse = |why: String, remedy: &str| {
             let what = format!("cannot build the network for inputs of {side_px} pixels");
             Err(Error::new(ErrorKind::Request, what, why, remedy))
         };
+        let fault = match self {
+            Self::Vit(config) => config.fault(),
+            Self::SwinV2(config) => config.fault(),
+            _ => None,
+        };
+        if let Some((why, remedy)) = fault {
+            return refuse(why, remedy);
+        }
         if let Some(empty) = self.parameters().iter().find(|tensor| tensor.is_empty()) {
             return refuse(
                 format!("its sizes leave the tensor {} without values", empty.name),
@@ -205,6 +213,13 @@ impl Architecture {
             return refuse(
                 "nothing would be left of them after its convolutions and pooling".into(),
                 &format!("Use inputs of at least {smallest} pixels"),
+            );
+        }
+        let step = self.side_step();
+        if !side_px.is_multiple_of(step) {
+            return refuse(
+                format!("its patches take inputs in multiples of {step} px"),
+                "Use inputs of such a side",
             );
         }
         Ok(())

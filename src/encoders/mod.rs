@@ -10,6 +10,7 @@ pub mod efficientnet_lite;
 pub mod host_attention;
 pub mod host_conv;
 pub mod host_dense;
+pub mod host_norm;
 pub mod host_pool;
 pub mod host_token;
 pub mod layers;

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::host_token::{self, Moments};
+use super::host_norm::{self, Moments};
 use super::layers::Placement;
 use super::linear::LinearOp;
 use super::value::Value;
@@ -63,7 +63,7 @@ impl LayerNorm {
         if let (Some(host), Some(scale), Some(shift)) =
             (on_host(&x), on_host(&self.scale), on_host(&self.shift))
         {
-            let y = host_token::layer_norm(
+            let y = host_norm::layer_norm(
                 host.storage(),
                 rows * cols,
                 scale.storage(),
@@ -133,7 +133,7 @@ impl NormAt {
         let normalised = on_host(&self.normalised)?;
         let inverse_deviation = on_host(&self.inverse_deviation)?;
         let scale = on_host(&self.scale)?;
-        let norm = host_token::NormAt {
+        let norm = host_norm::NormAt {
             normalised: normalised.storage(),
             inverse_deviation: inverse_deviation.storage(),
             scale: scale.storage(),

@@ -7,7 +7,7 @@ use super::buffers;
 use super::layers::Placement;
 use super::linear::LinearOp;
 use super::value::Value;
-use super::windows::{from_host, taken_on_host};
+use super::windows::{from_host, on_host};
 
 /// Every output position is an input position or zero, and no input position is used twice: a
 /// permutation in which places may be missing on either side. Its transpose is the way back.
@@ -108,21 +108,19 @@ impl Rearrangement {
         let (inputs, [out_rows, out_cols]) = (rows * cols, self.output);
         let outputs = out_rows * out_cols;
         let dims = [batch, channels, out_rows, out_cols];
-        let x = match taken_on_host(x) {
-            Err(x) => x,
-            Ok(host) => {
-                let mut result = memory(dims, self.covered == outputs);
-                let planes = result.par_chunks_mut(outputs);
-                let planes = planes.zip(host.storage::<f32>().par_chunks(inputs));
-                planes.with_min_len(8).for_each(|(to, from)| {
-                    for run in &self.runs {
-                        to[run.output..][..run.len].copy_from_slice(&from[run.input..][..run.len]);
-                    }
-                });
-                buffers::give_back(host);
-                return from_host(result, dims);
-            }
-        };
+        if let Some(host) = on_host(&x) {
+            drop(x);
+            let mut result = memory(dims, self.covered == outputs);
+            let planes = result.par_chunks_mut(outputs);
+            let planes = planes.zip(host.storage::<f32>().par_chunks(inputs));
+            planes.with_min_len(8).for_each(|(to, from)| {
+                for run in &self.runs {
+                    to[run.output..][..run.len].copy_from_slice(&from[run.input..][..run.len]);
+                }
+            });
+            buffers::give_back(host);
+            return from_host(result, dims);
+        }
         let x = x.reshape([batch, channels, inputs]);
         let zero = Tensor::zeros([batch, channels, 1], (&x.device(), x.dtype()));
         Tensor::cat(vec![x, zero], 2)
@@ -176,30 +174,28 @@ impl Blocks {
         let (side, [out_rows, out_cols]) = (self.side, self.output);
         let area = side * side;
         let dims = [batch, channels * area, out_rows, out_cols];
-        let x = match taken_on_host(x) {
-            Err(x) => x,
-            Ok(host) => {
-                let within = self.reaches(|whole, input| whole <= input);
-                let mut result = memory(dims, within);
-                let planes = result.par_chunks_mut(area * out_rows * out_cols);
-                let planes = planes.zip(host.storage::<f32>().par_chunks(rows * cols));
-                planes.for_each(|(to, from)| {
-                    self.each_row(from, |row, offset, out| {
-                        let start = offset * out_rows * out_cols + out * out_cols;
-                        let stride = out_rows * out_cols;
-                        for column in 0..side {
-                            let to = &mut to[start + column * stride..][..out_cols];
-                            let from = row.get(column..).unwrap_or_default();
-                            for (to, from) in to.iter_mut().zip(from.iter().step_by(side)) {
-                                *to = *from;
-                            }
+        if let Some(host) = on_host(&x) {
+            drop(x);
+            let within = self.reaches(|whole, input| whole <= input);
+            let mut result = memory(dims, within);
+            let planes = result.par_chunks_mut(area * out_rows * out_cols);
+            let planes = planes.zip(host.storage::<f32>().par_chunks(rows * cols));
+            planes.for_each(|(to, from)| {
+                self.each_row(from, |row, offset, out| {
+                    let start = offset * out_rows * out_cols + out * out_cols;
+                    let stride = out_rows * out_cols;
+                    for column in 0..side {
+                        let to = &mut to[start + column * stride..][..out_cols];
+                        let from = row.get(column..).unwrap_or_default();
+                        for (to, from) in to.iter_mut().zip(from.iter().step_by(side)) {
+                            *to = *from;
                         }
-                    });
+                    }
                 });
-                buffers::give_back(host);
-                return from_host(result, dims);
-            }
-        };
+            });
+            buffers::give_back(host);
+            return from_host(result, dims);
+        }
         fitted(x, self.output.map(|len| len * side))
             .reshape([batch * channels, out_rows, side, out_cols, side])
             .permute([0, 2, 4, 1, 3])
@@ -226,29 +222,27 @@ impl Blocks {
         let (side, [rows, cols]) = (self.side, self.input);
         let area = side * side;
         let dims = [batch, channels / area, rows, cols];
-        let v = match taken_on_host(v) {
-            Err(v) => v,
-            Ok(host) => {
-                let within = self.reaches(|whole, input| input <= whole);
-                let mut result = memory(dims, within);
-                let planes = result.par_chunks_mut(rows * cols);
-                let from = host.storage::<f32>().par_chunks(area * out_rows * out_cols);
-                planes.zip(from).for_each(|(to, from)| {
-                    let lines = to.chunks_mut(cols).take(out_rows * side);
-                    for (y, line) in lines.enumerate() {
-                        let offset = y % side * side * out_rows * out_cols + y / side * out_cols;
-                        for column in 0..side.min(cols) {
-                            let from = &from[offset + column * out_rows * out_cols..][..out_cols];
-                            for (to, from) in line[column..].iter_mut().step_by(side).zip(from) {
-                                *to = *from;
-                            }
+        if let Some(host) = on_host(&v) {
+            drop(v);
+            let within = self.reaches(|whole, input| input <= whole);
+            let mut result = memory(dims, within);
+            let planes = result.par_chunks_mut(rows * cols);
+            let from = host.storage::<f32>().par_chunks(area * out_rows * out_cols);
+            planes.zip(from).for_each(|(to, from)| {
+                let lines = to.chunks_mut(cols).take(out_rows * side);
+                for (y, line) in lines.enumerate() {
+                    let offset = y % side * side * out_rows * out_cols + y / side * out_cols;
+                    for column in 0..side.min(cols) {
+                        let from = &from[offset + column * out_rows * out_cols..][..out_cols];
+                        for (to, from) in line[column..].iter_mut().step_by(side).zip(from) {
+                            *to = *from;
                         }
                     }
-                });
-                buffers::give_back(host);
-                return from_host(result, dims);
-            }
-        };
+                }
+            });
+            buffers::give_back(host);
+            return from_host(result, dims);
+        }
         let whole = v
             .reshape([batch * channels / area, side, side, out_rows, out_cols])
             .permute([0, 3, 1, 4, 2])

@@ -2,13 +2,12 @@
 
 use burn::tensor::Tensor;
 
-use super::buffers;
 use super::host_token;
 use super::layers::{Conv2d, ConvConfig, Placement};
 use super::linear::LinearOp;
 use super::value::Value;
 use super::weights::{Init, Parameter, Weights};
-use super::windows::{from_host, on_host, taken_on_host};
+use super::windows::{from_host, give_back, on_host};
 use crate::Result;
 
 /// Standard deviation of untrained projections, in all originals here.
@@ -31,15 +30,14 @@ impl Value {
 }
 
 fn gelu(x: Tensor<4>) -> Tensor<4> {
-    let dims = x.dims();
-    match taken_on_host(x) {
-        Ok(host) => {
-            let y = host_token::gelu(host.storage());
-            buffers::give_back(host);
-            from_host(y, dims)
-        }
-        Err(x) => x.clone() * distribution(&x),
+    if let Some(host) = on_host(&x) {
+        let y = host_token::gelu(host.storage());
+        drop(host);
+        let dims = x.dims();
+        give_back(x);
+        return from_host(y, dims);
     }
+    x.clone() * distribution(&x)
 }
 
 /// Φ(x).

@@ -459,21 +459,10 @@ fn into_host<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     values
 }
 
-/// As [`on_host`], for a tensor that is not needed any more; elsewhere the tensor itself. Its memory may be
-/// given to [`buffers::give_back`].
-pub(super) fn taken_on_host<const D: usize>(tensor: Tensor<D>) -> Result<FlexTensor, Tensor<D>> {
-    match on_host(&tensor) {
-        Some(values) => {
-            drop(tensor);
-            Ok(values)
-        }
-        None => Err(tensor),
-    }
-}
-
 /// Keeps the memory of a tensor on the CPU device that is not needed any more.
 pub(super) fn give_back<const D: usize>(tensor: Tensor<D>) {
-    if let Ok(values) = taken_on_host(tensor) {
+    if let Some(values) = on_host(&tensor) {
+        drop(tensor);
         buffers::give_back(values);
     }
 }

@@ -189,11 +189,6 @@ impl Written {
         architecture
             .check(side_px)
             .map_err(|error| (error.why, correct))?;
-        let step = architecture.side_step();
-        if side_px % step != 0 {
-            let why = format!("its network takes inputs in multiples of {step} px");
-            return Err((why, correct));
-        }
         if self
             .size_mib
             .is_some_and(|size| !size.is_finite() || size <= 0.0)

@@ -75,6 +75,25 @@ impl SwinV2Config {
         }
     }
 
+    /// Why these sizes make no network, and what would help.
+    pub(in super::super) fn fault(&self) -> Option<(String, &'static str)> {
+        if self.window == 0 || self.heads.contains(&0) {
+            return Some((
+                "the window or a number of heads is 0".into(),
+                "Give each as at least 1",
+            ));
+        }
+        let uneven = (0..4).find(|&i| !self.channels(i).is_multiple_of(self.heads[i]))?;
+        Some((
+            format!(
+                "{} heads do not divide the {} channels of stage {uneven}",
+                self.heads[uneven],
+                self.channels(uneven)
+            ),
+            "Give a number of heads that divides the channels",
+        ))
+    }
+
     /// Channels of stage `i`.
     pub(super) fn channels(&self, i: usize) -> usize {
         self.dim << i

@@ -192,6 +192,62 @@ impl VitConfig {
         }
     }
 
+    /// Why these sizes make no network, and what would help.
+    pub(in super::super) fn fault(&self) -> Option<(String, &'static str)> {
+        let Self {
+            native_px,
+            patch,
+            dim,
+            depth,
+            heads,
+            ..
+        } = *self;
+        if [native_px, patch, dim, depth, heads].contains(&0) {
+            return Some((
+                "a side, a width or the number of blocks is 0".into(),
+                "Give each as at least 1",
+            ));
+        }
+        if !native_px.is_multiple_of(patch) {
+            return Some((
+                format!("patches of {patch} do not divide the native side {native_px}"),
+                "Give the side for which the position embedding was trained",
+            ));
+        }
+        if !dim.is_multiple_of(heads) {
+            return Some((
+                format!("{heads} heads do not divide {dim} channels"),
+                "Give a number of heads that divides the channels",
+            ));
+        }
+        if matches!(self.position, Position::Rotary { .. }) && !self.head_width().is_multiple_of(4)
+        {
+            return Some((
+                format!(
+                    "rotary positions need heads of 4, 8, … channels, not {}",
+                    self.head_width()
+                ),
+                "Give another number of heads",
+            ));
+        }
+        let ascending = self.exposed.is_sorted_by(|a, b| a < b);
+        if !ascending
+            || self
+                .exposed
+                .iter()
+                .any(|blocks| !(1..depth).contains(blocks))
+        {
+            return Some((
+                format!(
+                    "stages are exposed after blocks {:?} of {depth}",
+                    self.exposed
+                ),
+                "Give ascending numbers from 1 to one less than the blocks",
+            ));
+        }
+        None
+    }
+
     /// Class and register tokens.
     pub(super) fn prefix(&self) -> usize {
         1 + self.registers
