@@ -8,8 +8,8 @@
 //! | 4 | [`worker`], [`report`] |
 //! | 3 | [`geometry`], [`recipe`] |
 //! | 2 | [`encoders`], [`device`] |
-//! | 1 | [`images`], [`figure`] |
-//! | 0 | [`error`], [`digits`] |
+//! | 1 | [`images`], [`metrics`], [`figure`] |
+//! | 0 | [`error`], [`features`], [`files`], [`digits`] |
 
 // `expect` stays allowed: its text is the proof that it cannot fail.
 #![warn(
@@ -26,9 +26,12 @@ pub mod device;
 pub mod digits;
 pub mod encoders;
 pub mod error;
+pub mod features;
 pub mod figure;
+pub mod files;
 pub mod geometry;
 pub mod images;
+pub mod metrics;
 pub mod recipe;
 #[cfg(feature = "gui")]
 pub mod render;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules below the crate's root with their floors.
-const FLOORS: [(&str, u8); 14] = [
+const FLOORS: [(&str, u8); 17] = [
     ("app", 5),
     ("cli", 5),
     ("render", 5),
@@ -18,8 +18,11 @@ const FLOORS: [(&str, u8); 14] = [
     ("encoders", 2),
     ("figure", 1),
     ("images", 1),
+    ("metrics", 1),
     ("digits", 0),
     ("error", 0),
+    ("features", 0),
+    ("files", 0),
     ("lib", 6),
 ];
 

@@ -39,8 +39,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "READOUT", default_value = "pooled", value_parser = parse_readout)]
     pub readout: ReadoutName,
     /// Directions: isotropic, rademacher, low-pass:SIGMA, logit-gradient, singular:COUNT,
-    /// toward:IMAGE, blur:SIGMA, grayscale, or mask:X,Y,R;X,Y,R… (noise inside discs given in
-    /// fractions of the side)
+    /// toward:IMAGE, mask:X,Y,R;X,Y,R… (noise inside discs given in fractions of the side), or along a
+    /// manipulation, as blur:SIGMA, grayscale or hue:DEGREES
     #[arg(long, value_name = "FAMILY", default_value = "isotropic", value_parser = parse_family)]
     pub family: DirectionFamily,
     /// Seed of the directions

@@ -23,7 +23,7 @@ pub use command_line::command_line;
 pub use job::{ProfileArgs, ProfileJob};
 pub use window::WindowArgs;
 
-use crate::{Error, ErrorKind, Result, report};
+use crate::{Error, ErrorKind, Result};
 
 /// The arguments of the program.
 #[derive(Debug, Parser)]
@@ -105,7 +105,7 @@ fn print(text: &str) -> Result<()> {
         Err(error) if error.kind() != IoErrorKind::BrokenPipe => Err(Error::new(
             ErrorKind::Output,
             "cannot write to standard output",
-            report::reason(&error),
+            crate::files::reason(&error),
             "Send the output to a file or terminal that can be written",
         )),
         _ => Ok(()),

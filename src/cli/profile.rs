@@ -12,7 +12,7 @@ use super::{describe, names, note, print};
 use crate::digits::significant;
 use crate::geometry::summary::Reading;
 use crate::recipe::ProfileRecipe;
-use crate::report::{self, ProfileRun};
+use crate::report::ProfileRun;
 use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
 use crate::{Error, ErrorKind, Result};
 
@@ -216,7 +216,7 @@ fn check_writable(folder: &Path) -> Result<()> {
         Err(error) => Err(Error::new(
             ErrorKind::Output,
             format!("cannot write to “{}”", folder.display()),
-            report::reason(&error),
+            crate::files::reason(&error),
             "Choose another folder with --out, or change its permissions",
         )),
     }

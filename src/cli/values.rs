@@ -134,10 +134,10 @@ pub fn write_readout(readout: &Readout, spec: &EncoderSpec) -> Option<String> {
 
 /// What [`parse_family`] reads.
 const FAMILIES: &str = "isotropic, rademacher, low-pass:SIGMA, logit-gradient, singular:COUNT, \
-    toward:IMAGE, blur:SIGMA, grayscale or mask:X,Y,R;X,Y,R…";
+    toward:IMAGE, mask:X,Y,R;X,Y,R… or a manipulation, as blur:SIGMA, grayscale or hue:DEGREES";
 
 /// `isotropic`, `rademacher`, `low-pass:SIGMA`, `logit-gradient`, `singular:COUNT`, `toward:IMAGE`,
-/// `blur:SIGMA`, `grayscale` or `mask:X,Y,R;X,Y,R…`.
+/// `mask:X,Y,R;X,Y,R…` or a manipulation in its written form, such as `blur:SIGMA` or `grayscale`.
 pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
     let (word, value) = text.split_once(':').unwrap_or((text, ""));
     match (word, value) {
@@ -160,14 +160,6 @@ pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
         ("toward", image) => Ok(DirectionFamily::Toward {
             image: image.to_owned(),
         }),
-        ("blur", value) => parse_width(value)
-            .map(|sigma_px| DirectionFamily::Along {
-                manipulation: Manipulation::Blur { sigma_px },
-            })
-            .ok_or_else(|| "blur needs a width above 0 in pixels, as blur:2".to_owned()),
-        ("grayscale", "") => Ok(DirectionFamily::Along {
-            manipulation: Manipulation::Grayscale,
-        }),
         ("mask", discs) => discs
             .split(';')
             .map(parse_disc)
@@ -180,6 +172,10 @@ pub fn parse_family(text: &str) -> Result<DirectionFamily, String> {
                  mask:0.5,0.5,0.2"
                     .to_owned()
             }),
+        _ if Manipulation::is_word(word) => text
+            .parse()
+            .map(|manipulation| DirectionFamily::Along { manipulation })
+            .map_err(|error: crate::Error| error.to_string()),
         _ => Err(format!("choose {FAMILIES}")),
     }
 }
@@ -210,12 +206,7 @@ pub fn write_family(family: &DirectionFamily) -> String {
         DirectionFamily::TopLogitGradient => "logit-gradient".to_owned(),
         DirectionFamily::TopSingular { count } => format!("singular:{count}"),
         DirectionFamily::Toward { image } => format!("toward:{image}"),
-        DirectionFamily::Along {
-            manipulation: Manipulation::Blur { sigma_px },
-        } => format!("blur:{sigma_px}"),
-        DirectionFamily::Along {
-            manipulation: Manipulation::Grayscale,
-        } => "grayscale".to_owned(),
+        DirectionFamily::Along { manipulation } => manipulation.to_string(),
         DirectionFamily::Masked { mask } => {
             let discs: Vec<String> = (mask.discs.iter())
                 .map(|Disc { x, y, radius }| format!("{x},{y},{radius}"))

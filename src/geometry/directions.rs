@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use faer::{Mat, Side};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -19,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::field::{Field, require_finite};
 use super::profile::Cost;
-use super::trace::{Subspace, require_room};
+use super::spectrum::{LeadingSearch, OVERSAMPLING};
+use super::trace::require_room;
 use crate::images::gaussian::{Border, smooth};
 use crate::images::{Disc, Manipulation, Mask, bundled};
 use crate::{Error, ErrorKind, Result};
@@ -225,7 +225,7 @@ pub(super) fn signs(rng: &mut ChaCha8Rng, len: usize) -> Vec<f64> {
 }
 
 /// Scales to unit L2 norm, in f64, and rounds to f32.
-fn unit(values: &[f64]) -> Arc<[f32]> {
+pub(super) fn unit(values: &[f64]) -> Arc<[f32]> {
     let norm = values.iter().map(|v| v * v).sum::<f64>().sqrt();
     values.iter().map(|v| (v / norm) as f32).collect()
 }
@@ -256,7 +256,7 @@ enum Source {
     /// So many to be found from the field; the search starts when the feature's length is known.
     Singular {
         count: usize,
-        search: Option<SingularSearch>,
+        search: Option<LeadingSearch>,
     },
 }
 
@@ -359,10 +359,10 @@ impl DirectionSet {
             Source::Singular { count, search } => {
                 require_room(count.saturating_add(OVERSAMPLING), field.output_len())?;
                 let search = search.get_or_insert_with(|| {
-                    SingularSearch::new(*count, self.seed, field.output_len())
+                    LeadingSearch::new(*count, self.seed, field.output_len())
                 });
-                if let Some(list) = search.step(field, cost)? {
-                    self.source = Source::Listed(list);
+                if let Some(leading) = search.step(field, cost)? {
+                    self.source = Source::Listed(leading.right);
                 }
             }
         }
@@ -404,102 +404,9 @@ impl DirectionSet {
                 ..Cost::default()
             },
             DirectionFamily::TopSingular { count } => {
-                SingularSearch::planned_cost(*count, output_len)
+                LeadingSearch::planned_cost(*count, output_len)
             }
             _ => Cost::default(),
         }
     }
-}
-
-/// Extra dimensions of the subspace in which singular vectors are sought (ours).
-const OVERSAMPLING: usize = 5;
-/// Power steps that sharpen it (ours).
-const POWER_STEPS: usize = 2;
-/// A singular value below this fraction of the largest is taken as zero: f32 products carry no more.
-const SINGULAR_FLOOR: f64 = 1e-5;
-
-/// Randomised search for the leading right-singular vectors: with Q an orthonormal basis of the
-/// leading left-singular subspace, they are those of QᵀJ.
-struct SingularSearch {
-    count: usize,
-    subspace: Subspace,
-    /// Rows of QᵀJ so far.
-    rows: Vec<Arc<[f32]>>,
-}
-
-impl SingularSearch {
-    fn new(count: usize, seed: u64, output_len: usize) -> Self {
-        let dimension = count.saturating_add(OVERSAMPLING);
-        let subspace = Subspace::new(dimension, 1 + POWER_STEPS, seed, output_len);
-        Self {
-            count,
-            subspace,
-            rows: Vec::new(),
-        }
-    }
-
-    fn planned_cost(count: usize, output_len: usize) -> Cost {
-        let dimension = count.saturating_add(OVERSAMPLING);
-        let mut cost = Subspace::planned_cost(dimension, 1 + POWER_STEPS, output_len);
-        cost.vjps += dimension.min(output_len);
-        cost
-    }
-
-    fn step(&mut self, field: &mut dyn Field, cost: &mut Cost) -> Result<Option<Vec<Arc<[f32]>>>> {
-        if !self.subspace.step(field, cost)? {
-            return Ok(None);
-        }
-        let cotangents = self.subspace.rows(self.rows.len(), field.batch());
-        cost.vjps += cotangents.len() / field.output_len();
-        let products = field.vjp(cotangents)?;
-        require_finite(&products, "a vector–Jacobian product")?;
-        self.rows.extend(
-            products
-                .chunks_exact(field.input_len())
-                .map(|row| row.iter().map(|&v| v as f32).collect::<Arc<[f32]>>()),
-        );
-        if self.rows.len() < self.subspace.dimension() {
-            return Ok(None);
-        }
-        self.vectors().map(Some)
-    }
-
-    /// Right-singular vectors of the rows B = QᵀJ by the eigenvectors of BBᵀ: v = Bᵀw/σ.
-    fn vectors(&self) -> Result<Vec<Arc<[f32]>>> {
-        let k = self.rows.len();
-        let gram = Mat::from_fn(k, k, |i, j| dot(&self.rows[i], &self.rows[j]));
-        let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|error| {
-            Error::new(
-                ErrorKind::Numeric,
-                "cannot find the singular vectors of the Jacobian",
-                format!("{error:?}"),
-                "Choose another direction family",
-            )
-        })?;
-        // Eigenvalues ascend.
-        let largest = eigen.S()[k - 1];
-        let mut vectors = Vec::new();
-        for column in (0..k).rev().take(self.count) {
-            if eigen.S()[column] <= SINGULAR_FLOOR.powi(2) * largest {
-                break;
-            }
-            let mut vector = vec![0.0; self.rows[0].len()];
-            for (i, row) in self.rows.iter().enumerate() {
-                let weight = eigen.U()[(i, column)];
-                vector
-                    .iter_mut()
-                    .zip(row.iter())
-                    .for_each(|(v, &b)| *v += weight * f64::from(b));
-            }
-            vectors.push(unit(&vector));
-        }
-        Ok(vectors)
-    }
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(&a, &b)| f64::from(a) * f64::from(b))
-        .sum()
 }

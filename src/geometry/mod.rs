@@ -1,14 +1,18 @@
-//! Local geometry of an encoder at one photograph: directions, response profile, trace of JᵀJ.
+//! Local geometry of an encoder at one photograph: directions, response profile, trace and spectrum of
+//! JᵀJ; and the maps between the feature maps of pictures and their edits.
 //!
-//! Everything here is written against [`Field`], a differentiable map seen at one point, so that
+//! What is local is written against [`Field`], a differentiable map seen at one point, so that
 //! the statistics are tested on maps with closed forms and used on encoders.
 
 pub mod directions;
 pub mod encoder_field;
 pub mod estimator;
 pub mod field;
+mod gram;
+pub mod maps;
 pub mod profile;
 pub mod profiler;
+pub mod spectrum;
 pub mod summary;
 pub mod trace;
 

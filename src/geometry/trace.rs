@@ -335,6 +335,15 @@ impl Subspace {
         Ok(self.applications_left == 0)
     }
 
+    /// Σ wᵢqᵢ over the vectors of the basis.
+    pub fn combination(&self, weights: &[f64]) -> Vec<f64> {
+        let mut sum = vec![0.0; self.output_len];
+        for (row, weight) in self.basis.chunks_exact(self.output_len).zip(weights) {
+            sum.iter_mut().zip(row).for_each(|(s, q)| *s += weight * q);
+        }
+        sum
+    }
+
     /// Subtracts from `vector` its part in the subspace.
     pub fn project_out(&self, vector: &mut [f64]) {
         for row in self.basis.chunks_exact(self.output_len) {

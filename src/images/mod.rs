@@ -1,4 +1,4 @@
-//! Photographs: reading files safely, and preparing them as an encoder's checkpoint expects.
+//! Photographs: reading files safely, preparing them as an encoder's checkpoint expects, and editing them.
 
 pub mod bundled;
 mod colour;
@@ -7,6 +7,8 @@ pub mod gaussian;
 mod jpeg;
 pub mod manipulations;
 pub mod mask;
+pub mod pairs;
+pub mod picture;
 pub mod preprocess;
 mod tiff;
 
@@ -17,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use decode::{decode, from_rgba, open};
-pub use manipulations::Manipulation;
+pub use manipulations::{GridSymmetry, Manipulation};
 pub use mask::{Disc, Mask};
+pub use picture::Picture;
 pub use preprocess::{ChannelOrder, Prepared, Preprocessing, ResizeFilter};
 
 /// A decoded photograph: upright, opaque, 8-bit sRGB.

@@ -345,6 +345,18 @@ fn catmull_rom(x: f64) -> f64 {
     }
 }
 
+/// Resizes interleaved RGB rows as Pillow does; sizes are width and height.
+pub(super) fn resize(
+    rgb: &[u8],
+    (width, height): (usize, usize),
+    (new_width, new_height): (usize, usize),
+    filter: ResizeFilter,
+) -> Vec<u8> {
+    let columns = taps(filter, width, new_width, 0..new_width);
+    let rows = taps(filter, height, new_height, 0..new_height);
+    resample(rgb, width, &columns, &rows)
+}
+
 /// Resamples interleaved RGB rows of `width` pixels: columns first, then rows.
 fn resample(rgb: &[u8], width: usize, columns: &[Tap], rows: &[Tap]) -> Vec<u8> {
     let used = rows.first().map_or(0, |tap| tap.start)

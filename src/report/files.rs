@@ -1,13 +1,10 @@
-//! Files: whole or not at all.
+//! The files of an export.
 
-use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use super::{Export, ExportFormat, FigureOptions, csv, figure, sidecar};
 use crate::figure::{png, svg};
+use crate::files::write_whole;
 use crate::{Error, ErrorKind, Result};
 
 /// Writes the files of an export and returns their paths, in the order of its formats.
@@ -45,35 +42,12 @@ pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
         .iter()
         .map(|&format| content(export, format))
         .collect::<Result<_>>()?;
-    fs::create_dir_all(folder).map_err(|error| {
-        let why = if folder.is_file() {
-            "a file has this name".to_owned()
-        } else {
-            reason(&error)
-        };
-        unwritable("make the folder", folder, why)
-    })?;
     let paths: Vec<PathBuf> = formats
         .iter()
         .map(|format| folder.join(format!("{stem}.{}", format.extension())))
         .collect();
-    let written: Vec<NamedTempFile> = contents
-        .iter()
-        .zip(&paths)
-        .map(|(content, path)| {
-            write_beside(folder, content).map_err(|error| unwritable("write", path, reason(&error)))
-        })
-        .collect::<Result<_>>()?;
-    for (file, path) in written.into_iter().zip(&paths) {
-        file.persist(path).map_err(|failure| {
-            let why = if path.is_dir() {
-                "a folder has this name".to_owned()
-            } else {
-                reason(&failure.error)
-            };
-            unwritable("write", path, why)
-        })?;
-    }
+    let files: Vec<(PathBuf, Vec<u8>)> = paths.iter().cloned().zip(contents).collect();
+    write_whole(folder, &files)?;
     Ok(paths)
 }
 
@@ -85,39 +59,4 @@ fn content(export: &Export, format: ExportFormat) -> Result<Vec<u8>> {
         ExportFormat::Svg => Ok(svg::render_outlined(&figure()).into_bytes()),
         ExportFormat::Png => png::render(&svg::render(&figure()), png::DEFAULT_DPI),
     }
-}
-
-/// A complete file in `folder` that vanishes unless it is renamed.
-fn write_beside(folder: &Path, content: &[u8]) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".etascope-");
-    // Readable as any new file is, not by the owner alone as temporary files are.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    Ok(file)
-}
-
-/// What an input/output error means where something is written.
-pub fn reason(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "writing there is not permitted".to_owned(),
-        // The folders above are there or were just made.
-        std::io::ErrorKind::NotFound => "no file or folder can be made there".to_owned(),
-        std::io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        std::io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
-        std::io::ErrorKind::NotADirectory => "a file stands where a folder is named".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-fn unwritable(action: &str, path: &Path, why: String) -> Error {
-    Error::new(
-        ErrorKind::Output,
-        format!("cannot {action} “{}”", path.display()),
-        why,
-        "Choose another folder",
-    )
 }

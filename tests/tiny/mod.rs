@@ -206,6 +206,11 @@ impl Fixture {
             .1
     }
 
+    /// Names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     pub fn shape(&self, name: &str) -> &[usize] {
         &self.0[name].0
     }

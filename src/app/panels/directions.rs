@@ -179,10 +179,7 @@ fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, chosen: &str) -> Op
 }
 
 fn manipulation_ui(ui: &mut Ui, chosen: &Manipulation) -> Option<Manipulation> {
-    let text = |manipulation: &Manipulation| match manipulation {
-        Manipulation::Blur { .. } => "blur",
-        Manipulation::Grayscale => "grayscale",
-    };
+    let text = Manipulation::word;
     let mut answer = None;
     row(ui, "Along", None, |ui, width| {
         let combo = ComboBox::from_id_salt("along")
