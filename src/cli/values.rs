@@ -344,6 +344,9 @@ mod tests {
             DirectionFamily::Along {
                 manipulation: Manipulation::Grayscale,
             },
+            DirectionFamily::Along {
+                manipulation: Manipulation::Hue { degrees: -12.5 },
+            },
             DirectionFamily::Masked {
                 mask: Mask {
                     discs: vec![
@@ -387,6 +390,9 @@ mod tests {
             "blur:0",
             "blur:NaN",
             "grayscale:1",
+            "hue",
+            "hue:400",
+            "jpeg:75",
             "mask",
             "mask:",
             "mask:0.5,0.5",

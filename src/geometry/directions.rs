@@ -207,7 +207,7 @@ pub(super) fn stream(seed: u64, number: u64) -> ChaCha8Rng {
     rng
 }
 
-fn gaussian(rng: &mut ChaCha8Rng, len: usize) -> Vec<f64> {
+pub(super) fn gaussian(rng: &mut ChaCha8Rng, len: usize) -> Vec<f64> {
     rng.sample_iter(StandardNormal).take(len).collect()
 }
 

@@ -1,9 +1,9 @@
 //! Sums of outer products over many vectors: the Gram matrices behind closed-form fits.
 //!
-//! Products of blocks are formed in f32, on all threads, and added up in f64. With blocks of
-//! [`BLOCK`] vectors the relative error of an entry, against sums in f64 throughout, is about 1e-7 of the
-//! geometric mean of its two diagonal entries, that of the f32 features themselves
-//! (`tests/feature_maps.rs`), at half the time.
+//! Products of blocks are formed in f32, on all threads, and added up in f64. Against sums in f64
+//! throughout, of 20,000 vectors of 1,024 values, the error of an entry is at most 8e-8 of the geometric mean of
+//! its two diagonal entries, 2e-9 in root mean square: the rounding of the f32 features themselves is
+//! 6e-8. 200,000 such pairs take about 4 s on two threads (benches/maps.rs), the encoder many minutes.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 /// Vectors in one block: enough that adding a block to the totals costs little beside its product, few
 /// enough that sums in f32 stay short.
-pub(super) const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 256;
 
 /// Σ a bᵀ over pairs of vectors, column after column; where both are the same, the lower half alone.
 pub(super) struct ProductSum {

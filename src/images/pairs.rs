@@ -119,15 +119,13 @@ pub fn find(originals: &Path, edits: Option<&Path>) -> Result<PairReport> {
     for (name, mut files) in found {
         match (files.originals.len(), files.edits.len()) {
             (1, 1) => {
-                report
-                    .pairs
-                    .extend(files.originals.pop().zip(files.edits.pop()).map(
-                        |(original, edited)| ImagePair {
-                            name,
-                            original,
-                            edited,
-                        },
-                    ))
+                let files = files.originals.pop().zip(files.edits.pop());
+                let pair = files.map(|(original, edited)| ImagePair {
+                    name,
+                    original,
+                    edited,
+                });
+                report.pairs.extend(pair);
             }
             (1, 0) => report.originals_alone.append(&mut files.originals),
             (0, 1) => report.edits_alone.append(&mut files.edits),
@@ -204,8 +202,8 @@ fn without_mark(stem: &str, marks: &[&str]) -> Option<String> {
 pub fn reconcile(original: &Photo, edited: &Photo) -> Result<(Photo, Photo)> {
     let aspect = |photo: &Photo| f64::from(photo.width) / f64::from(photo.height);
     let ratio = aspect(original) / aspect(edited);
-    // Not a number where a side is 0.
-    if !((1.0 - ratio).abs() <= ASPECT_TOLERANCE) {
+    // Not a number where a side is 0, and then in no range.
+    if !(1.0 - ASPECT_TOLERANCE..=1.0 + ASPECT_TOLERANCE).contains(&ratio) {
         return Err(Error::new(
             ErrorKind::Image,
             format!("cannot pair “{}” with “{}”", original.name, edited.name),

@@ -35,7 +35,8 @@ pub fn cosine(a: &[f32], b: &[f32]) -> Option<f64> {
 /// # Errors
 /// [`crate::ErrorKind::Request`] where the maps have different shapes.
 pub fn median_cosine(a: &FeatureMap, b: &FeatureMap) -> Result<Option<f64>> {
-    Ok(median(&mut cosines(a, b)?.into_iter().flatten().collect()))
+    let mut defined: Vec<f64> = cosines(a, b)?.into_iter().flatten().collect();
+    Ok(median(&mut defined))
 }
 
 /// MdnCS over the positions of a mask, given for each position, row after row.
@@ -79,7 +80,7 @@ pub fn cosines(a: &FeatureMap, b: &FeatureMap) -> Result<Vec<Option<f64>>> {
 
 /// Median; of an even number of values the mean of the middle two; `None` of none and where one is not
 /// a number.
-pub(super) fn median(values: &mut Vec<f64>) -> Option<f64> {
+fn median(values: &mut [f64]) -> Option<f64> {
     if values.iter().any(|value| value.is_nan()) {
         return None;
     }

@@ -25,6 +25,8 @@ pub const SPLITS: usize = 30;
 pub const SAMPLES_MAX: usize = 1600;
 /// Fewest pictures and fewest coordinates.
 const LEAST: usize = 4;
+/// Most coordinates (ours): a rotation is a matrix of their square, 128 MiB for these.
+pub const LENGTH_MAX: usize = 4096;
 
 // Streams of the generator, so that none depends on how many numbers another has drawn.
 const SAMPLE_STREAM: u64 = 1;
@@ -43,9 +45,9 @@ pub struct FeatureSplit {
 /// Both scores, a function of the rows and the seed.
 ///
 /// # Errors
-/// [`ErrorKind::Request`] for fewer than 4 pictures or coordinates.
+/// [`ErrorKind::Request`] for fewer than 4 pictures or coordinates, or more than [`LENGTH_MAX`] of these.
 pub fn feature_split(rows: Rows<'_>, seed: u64) -> Result<FeatureSplit> {
-    if rows.count() < LEAST || rows.length() < LEAST {
+    if rows.count() < LEAST || !(LEAST..=LENGTH_MAX).contains(&rows.length()) {
         return Err(Error::new(
             ErrorKind::Request,
             "cannot split the features",
@@ -54,7 +56,9 @@ pub fn feature_split(rows: Rows<'_>, seed: u64) -> Result<FeatureSplit> {
                 rows.count(),
                 rows.length()
             ),
-            format!("Use at least {LEAST} pictures and a feature of at least {LEAST} values"),
+            format!(
+                "Use at least {LEAST} pictures and a feature of {LEAST} to {LENGTH_MAX} values"
+            ),
         ));
     }
     let length = rows.length();

@@ -146,8 +146,6 @@ impl EditMap {
     pub fn prepared(&self, features: &FeatureMap) -> Result<FeatureMap> {
         let features = reorder::reordered(features, &self.reorder)?;
         match &self.normalisation {
-            // Nothing to undo, so nothing is rounded.
-            Some(_) if matches!(self.fitted, Fitted::Identity) => Ok(features),
             Some(normalisation) => normalisation.apply(&features),
             None => Ok(features),
         }
@@ -159,10 +157,8 @@ impl EditMap {
     /// [`ErrorKind::Request`] where it has another number of channels.
     pub fn undone(&self, mapped: FeatureMap) -> Result<FeatureMap> {
         match &self.normalisation {
-            Some(normalisation) if !matches!(self.fitted, Fitted::Identity) => {
-                normalisation.undo(&mapped)
-            }
-            _ => Ok(mapped),
+            Some(normalisation) => normalisation.undo(&mapped),
+            None => Ok(mapped),
         }
     }
 
@@ -261,7 +257,7 @@ impl FitSums {
     /// [`ErrorKind::Request`] where the shapes do not fit; [`ErrorKind::Numeric`] where a value is not finite.
     pub fn add(&mut self, original: &FeatureMap, edited: &FeatureMap) -> Result<()> {
         let original = reorder::reordered(original, &self.reorder)?;
-        let shape = *self.shape.get_or_insert(original.shape());
+        let shape = self.shape.unwrap_or(original.shape());
         for map in [&original, edited] {
             require_channels(map, self.shared.channels())?;
             if map.shape() != original.shape() || map.shape() != shape {
@@ -281,6 +277,7 @@ impl FitSums {
         if let Some(positions) = &mut self.positions {
             positions.add(&original, edited)?;
         }
+        self.shape = Some(shape);
         self.pictures += 1;
         Ok(())
     }
@@ -298,12 +295,14 @@ impl FitSums {
         self.shared.moments()
     }
 
-    /// Solves for a map; `is_normalised` says whether vectors are normalised first.
+    /// Solves for a map; `is_normalised` says whether vectors are normalised first, which the identity
+    /// never needs.
     ///
     /// # Errors
     /// What the kind's own fit says; [`ErrorKind::Request`] for a per-position map without its sums.
     pub fn fit(&mut self, kind: MapKind, is_normalised: bool) -> Result<EditMap> {
         let raw = self.moments()?;
+        let is_normalised = is_normalised && kind != MapKind::Identity;
         let normalisation = is_normalised.then(|| raw.normalisation());
         let moments = match &normalisation {
             Some(normalisation) => raw.normalised(normalisation),

@@ -34,7 +34,7 @@ impl Normalisation {
         &self.mean
     }
 
-    /// What each channel is divided by: its standard deviation + [`EPSILON`].
+    /// What each channel is divided by: its standard deviation + 10⁻⁶.
     pub fn scale(&self) -> &[f64] {
         &self.scale
     }

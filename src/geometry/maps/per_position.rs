@@ -57,12 +57,10 @@ impl PositionSums {
             require_shape(map, self.shape)?;
         }
         let channels = self.shape[0];
-        let range = |at: usize| at * channels..(at + 1) * channels;
-        for (at, sums) in self.positions.iter_mut().enumerate() {
-            let range = range(at);
-            sums.add(&source.vectors()[range.clone()], &target.vectors()[range])?;
-        }
-        Ok(())
+        let vectors = source.vectors().par_chunks_exact(channels);
+        let pairs = vectors.zip(target.vectors().par_chunks_exact(channels));
+        let positions = self.positions.par_iter_mut().zip(pairs);
+        positions.try_for_each(|(sums, (source, target))| sums.add(source, target))
     }
 
     /// Ridge maps of all positions, of normalised vectors where statistics are given.

@@ -104,8 +104,8 @@ impl Decomposition {
 /// One feature map under a map cut to any rank.
 ///
 /// The scores S Vᵀx of all ranks are computed once; a rank is then a prefix of them, and moving it by one is
-/// an update of rank one: a thousandth of a full map at C = 1024. Kept in f64, so that
-/// going back and forth leaves no trace in f32.
+/// an update of rank one, C products a position instead of C². Kept in f64, so that going back and forth leaves
+/// no trace in f32.
 pub struct Truncation {
     decomposition: Arc<Decomposition>,
     /// Scores times singular values, C × positions.
@@ -122,13 +122,14 @@ impl Truncation {
     /// Starts at rank 0. `decomposition` is one of `map`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Request`] where the feature map has another number of channels.
+    /// [`crate::ErrorKind::Request`] where the feature map or the decomposition has another number of channels.
     pub fn new(
         map: &AffineMap,
         decomposition: Arc<Decomposition>,
         features: &FeatureMap,
     ) -> Result<Self> {
         super::require_channels(features, map.channels())?;
+        super::require_channels(features, decomposition.values.len())?;
         let (input, base) = match decomposition.cut {
             Cut::Map => {
                 let bias = map.bias();

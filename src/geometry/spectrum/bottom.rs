@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::geometry::directions::{signs, stream, unit};
+use crate::geometry::directions::{gaussian, stream, unit};
 use crate::geometry::field::{Field, require_finite};
 use crate::geometry::profile::Cost;
 use crate::geometry::trace::norm_sq;
@@ -41,10 +41,10 @@ pub struct BottomSearch {
 }
 
 impl BottomSearch {
-    /// Starts from random signs. `largest` is σ₁, or a little above; where it is too small the search does not
+    /// Starts from a Gaussian vector, a function of the seed. `largest` is σ₁, or a little above; where it is too small the search does not
     /// converge.
     pub fn new(largest: f64, steps: usize, seed: u64, input_len: usize) -> Self {
-        let start = signs(&mut stream(seed, BOTTOM_STREAM), input_len);
+        let start = gaussian(&mut stream(seed, BOTTOM_STREAM), input_len);
         Self {
             largest,
             steps_left: steps,

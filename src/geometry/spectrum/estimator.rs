@@ -16,6 +16,10 @@ use crate::{Error, ErrorKind, Result};
 /// Most values of J that are held for an exact spectrum: 1 GiB in f32, a feature of 1,783 values at 224 px.
 pub const JACOBIAN_MAX: usize = 1 << 28;
 
+/// Longest feature of an exact spectrum: the decomposition of its Gram matrix, one step that cannot be
+/// cancelled, takes time with the cube of it, some ten seconds for these.
+pub const FEATURE_MAX: usize = 4096;
+
 /// Values of each row that are widened to f64 at once when products are taken.
 const GRAM_BLOCK: usize = 4096;
 
@@ -36,11 +40,19 @@ pub enum SpectrumMethod {
 }
 
 impl SpectrumMethod {
-    /// Whether the rows of such a Jacobian fit in memory.
+    /// Whether a Jacobian of these sides is small enough for its whole spectrum: [`JACOBIAN_MAX`],
+    /// [`FEATURE_MAX`].
     pub fn is_exact_affordable(output_len: usize, input_len: usize) -> bool {
-        output_len
-            .checked_mul(input_len)
-            .is_some_and(|values| values <= JACOBIAN_MAX)
+        let values = output_len.checked_mul(input_len);
+        output_len <= FEATURE_MAX && values.is_some_and(|values| values <= JACOBIAN_MAX)
+    }
+
+    /// The leading part that nearly spans the feature space is found from all rows, which costs less.
+    fn needs_all_rows(self, output_len: usize) -> bool {
+        match self {
+            Self::Exact { .. } => true,
+            Self::Leading { count } => count.saturating_add(super::OVERSAMPLING) >= output_len,
+        }
     }
 }
 
@@ -73,7 +85,7 @@ impl JacobianSpectrum {
     /// What is read off the spectrum: only where it is exact and J is not zero.
     pub fn readout(&self) -> Option<SpectrumReadout> {
         match self.bounds {
-            Bounds::Exact => SpectrumReadout::of(&self.values),
+            Bounds::Exact => SpectrumReadout::with_precision(&self.values, ROW_PRECISION),
             Bounds::Within(_) => None,
         }
     }
@@ -87,7 +99,8 @@ pub struct SpectrumEstimator {
 enum Stage {
     /// Collecting the rows Jᵀe_i.
     Rows {
-        vectors: usize,
+        top: usize,
+        bottom: usize,
         rows: Vec<Arc<[f32]>>,
     },
     Search(LeadingSearch),
@@ -104,54 +117,46 @@ const ROW_PRECISION: f64 = 1e-6;
 
 impl SpectrumEstimator {
     /// A search for the spectrum of a field; `seed` starts the randomised one. Where a leading part would
-    /// span the whole feature space it is found from all rows, which costs less.
+    /// nearly span the feature space it is found from all rows, which costs less.
     ///
     /// # Errors
-    /// [`ErrorKind::Request`] where the rows of an exact spectrum, or the basis of a leading part, would not fit
-    /// in memory, or no value is asked for.
+    /// [`ErrorKind::Request`] where an exact spectrum, or the basis of a leading part, would be too large, or no
+    /// value is asked for.
     pub fn new(
         method: SpectrumMethod,
         seed: u64,
         output_len: usize,
         input_len: usize,
     ) -> Result<Self> {
-        let rows = |vectors| {
-            if SpectrumMethod::is_exact_affordable(output_len, input_len) {
-                Ok(Stage::Rows {
-                    vectors,
-                    rows: Vec::new(),
-                })
-            } else {
-                Err(Error::new(
-                    ErrorKind::Request,
-                    "cannot find the whole singular spectrum",
-                    format!(
-                        "a Jacobian of {output_len} × {input_len} values does not fit in memory"
-                    ),
-                    "Ask for the leading singular values, or choose the pooled feature",
-                ))
-            }
+        let refuse = |what: &str, why: String, remedy: &str| {
+            Err(Error::new(ErrorKind::Request, what, why, remedy))
         };
-        let stage = match method {
-            SpectrumMethod::Exact { vectors } => rows(vectors)?,
-            SpectrumMethod::Leading { count: 0 } => {
-                return Err(Error::new(
-                    ErrorKind::Request,
-                    "cannot find singular values",
-                    "none is asked for",
-                    "Ask for at least one",
-                ));
+        let (top, bottom) = match method {
+            SpectrumMethod::Exact { vectors } => (vectors, vectors),
+            SpectrumMethod::Leading { count } => (count, 0),
+        };
+        if method == (SpectrumMethod::Leading { count: 0 }) {
+            return refuse(
+                "cannot find singular values",
+                "none is asked for".to_owned(),
+                "Ask for at least one",
+            );
+        }
+        let stage = if !method.needs_all_rows(output_len) {
+            require_room(top.saturating_add(super::OVERSAMPLING), output_len)?;
+            Stage::Search(LeadingSearch::new(top, seed, output_len))
+        } else if SpectrumMethod::is_exact_affordable(output_len, input_len) {
+            Stage::Rows {
+                top,
+                bottom,
+                rows: Vec::new(),
             }
-            SpectrumMethod::Leading { count }
-                if count + super::OVERSAMPLING >= output_len
-                    && SpectrumMethod::is_exact_affordable(output_len, input_len) =>
-            {
-                rows(count)?
-            }
-            SpectrumMethod::Leading { count } => {
-                require_room(count.saturating_add(super::OVERSAMPLING), output_len)?;
-                Stage::Search(LeadingSearch::new(count, seed, output_len))
-            }
+        } else {
+            return refuse(
+                "cannot find the whole singular spectrum",
+                format!("a Jacobian of {output_len} × {input_len} values is too large"),
+                "Ask for a few leading singular values, or choose the pooled feature",
+            );
         };
         Ok(Self { stage })
     }
@@ -159,15 +164,15 @@ impl SpectrumEstimator {
     /// Work that the whole search takes.
     pub fn planned_cost(method: SpectrumMethod, output_len: usize) -> Cost {
         match method {
-            SpectrumMethod::Exact { .. } => Cost {
-                vjps: output_len,
-                ..Cost::default()
-            },
-            SpectrumMethod::Leading { count } => {
+            SpectrumMethod::Leading { count } if !method.needs_all_rows(output_len) => {
                 let mut cost = LeadingSearch::planned_cost(count, output_len);
                 cost.jvps += count;
                 cost
             }
+            _ => Cost {
+                vjps: output_len,
+                ..Cost::default()
+            },
         }
     }
 
@@ -186,7 +191,7 @@ impl SpectrumEstimator {
     pub fn step(&mut self, field: &mut dyn Field, cost: &mut Cost) -> Result<bool> {
         let (d_z, batch) = (field.output_len(), field.batch().max(1));
         match &mut self.stage {
-            Stage::Rows { vectors, rows } => {
+            Stage::Rows { top, bottom, rows } => {
                 let (first, end) = (rows.len(), (rows.len() + batch).min(d_z));
                 let mut cotangents = vec![0.0; (end - first) * d_z];
                 for (row, i) in (first..end).enumerate() {
@@ -201,7 +206,7 @@ impl SpectrumEstimator {
                         .map(|row| row.iter().map(|&v| v as f32).collect::<Arc<[f32]>>()),
                 );
                 if rows.len() == d_z {
-                    self.stage = Stage::Done(exact(rows, *vectors)?);
+                    self.stage = Stage::Done(exact(rows, *top, *bottom)?);
                 }
             }
             Stage::Search(search) => {
@@ -243,7 +248,7 @@ impl SpectrumEstimator {
 }
 
 /// The spectrum of the matrix with these rows.
-fn exact(rows: &[Arc<[f32]>], vectors: usize) -> Result<JacobianSpectrum> {
+fn exact(rows: &[Arc<[f32]>], top: usize, bottom: usize) -> Result<JacobianSpectrum> {
     let (mut values, basis) = eigen(&gram(rows))?;
     // J has no more singular values than its shorter side.
     values.truncate(rows.first().map_or(0, |row| row.len()));
@@ -251,8 +256,8 @@ fn exact(rows: &[Arc<[f32]>], vectors: usize) -> Result<JacobianSpectrum> {
     let rank = values.iter().take_while(|&&value| value > floor).count();
     let vector = |j: usize| right_vector(rows, basis.col_as_slice(j));
     Ok(JacobianSpectrum {
-        top: (0..rank.min(vectors)).map(vector).collect(),
-        bottom: (rank.saturating_sub(vectors)..rank)
+        top: (0..rank.min(top)).map(vector).collect(),
+        bottom: (rank.saturating_sub(bottom)..rank)
             .rev()
             .map(vector)
             .collect(),

@@ -11,7 +11,9 @@ mod estimator;
 mod leading;
 
 pub use self::bottom::{BottomDirection, BottomSearch};
-pub use self::estimator::{Bounds, JacobianSpectrum, SpectrumEstimator, SpectrumMethod};
+pub use self::estimator::{
+    Bounds, FEATURE_MAX, JACOBIAN_MAX, JacobianSpectrum, SpectrumEstimator, SpectrumMethod,
+};
 pub(super) use self::leading::{LeadingSearch, OVERSAMPLING};
 
 /// What is read off a whole spectrum of singular values σ, with p = σ²/Σσ².
@@ -25,7 +27,7 @@ pub struct SpectrumReadout {
     pub stable_rank: f64,
     /// Share of Σσ² in the first 1, 5 and 10 values.
     pub energy_top: [f64; 3],
-    /// σ₁/σ_C; `None` where the least value is zero up to rounding (of f64, relative to σ₁ and C).
+    /// σ₁/σ_C; `None` where the least value is zero up to the precision of the values.
     pub condition: Option<f64>,
 }
 
@@ -33,8 +35,14 @@ pub struct SpectrumReadout {
 pub const ENERGY_TOP: [usize; 3] = [1, 5, 10];
 
 impl SpectrumReadout {
-    /// Reads a spectrum in descending order; `None` where it is empty, all zero or not finite.
+    /// Reads a spectrum in descending order that was computed in f64; `None` where it is empty, all zero or not
+    /// finite.
     pub fn of(values: &[f64]) -> Option<Self> {
+        Self::with_precision(values, f64::EPSILON * values.len() as f64)
+    }
+
+    /// The same for values that are good to `precision` of the largest.
+    fn with_precision(values: &[f64], precision: f64) -> Option<Self> {
         let (&first, &last) = (values.first()?, values.last()?);
         if !values.iter().all(|value| value.is_finite()) || first <= 0.0 {
             return None;
@@ -45,13 +53,12 @@ impl SpectrumReadout {
         let shares = energies.iter().map(|energy| energy / total);
         let entropy_nats: f64 = shares.filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum();
         let energy = |count: usize| energies.iter().take(count).sum::<f64>() / total;
-        let floor = first * f64::EPSILON * values.len() as f64;
         Some(Self {
             entropy_nats,
             effective_rank: entropy_nats.exp(),
             stable_rank: total,
             energy_top: ENERGY_TOP.map(energy),
-            condition: (last > floor).then(|| first / last),
+            condition: (last > precision * first).then(|| first / last),
         })
     }
 }

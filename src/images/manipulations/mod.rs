@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::jpeg::Subsampling;
 pub use self::placement::GridSymmetry;
+pub use self::written::FORMS;
 use super::gaussian::{Border, smooth};
 use super::{Disc, Mask, Picture};
 use crate::{Error, ErrorKind, Result};
@@ -205,7 +206,7 @@ impl Manipulation {
                     "Give one above 0 and up to 510 grey levels",
                 )
             }
-            Self::Hue { degrees } if !(degrees.abs() <= 360.0) => refuse(
+            Self::Hue { degrees } if !(-360.0..=360.0).contains(degrees) => refuse(
                 "cannot turn the hue",
                 format!("the angle is {degrees}°"),
                 "Give an angle from −360° to 360°",

@@ -28,7 +28,8 @@ rng = np.random.default_rng(7)
 def dense_weights():
     """Vectors with a mean far from zero, channels of different spread, and an edit that is a noisy affine map."""
     n, c = 10 * 6 * 5, 12  # ten maps of 6 × 5 positions
-    x = (rng.normal(size=(n, c)) @ rng.normal(size=(c, c)) * np.linspace(0.3, 2, c) + 4).astype(np.float32)
+    rotation = np.linalg.qr(rng.normal(size=(c, c)))[0]
+    x = (rng.normal(size=(n, c)) * np.linspace(0.3, 2, c) @ rotation + 4).astype(np.float32)
     w = np.eye(c) + 0.4 * rng.normal(size=(c, 3)) @ rng.normal(size=(3, c))
     y = (x @ w.T + rng.normal(size=c) + 0.2 * rng.normal(size=(n, c))).astype(np.float32)
     return x, y

@@ -52,7 +52,12 @@ PICTURES = {
     "cat": photo("chelsea.png", (150, 60, 150 + 75, 60 + 53)),
     "coffee": photo("coffee.png", (200, 100, 200 + 64, 100 + 48)),
     "colours": cover(61, 40),
+    # Narrower than a block, and than what libjpeg interpolates between.
+    "dot": cover(3, 5),
+    "strip": cover(5, 19),
+    "line": cover(17, 2),
 }
+ONLY_JPEG = ("coffee", "dot", "strip", "line")
 
 
 def jpeg(image, quality, subsampling):
@@ -114,10 +119,10 @@ def manipulations():
     for name, image in PICTURES.items():
         out[name] = np.asarray(image)
         for text, change in MANIPULATIONS.items():
-            if name == "coffee" and not text.startswith("jpeg"):
+            if name in ONLY_JPEG and not text.startswith("jpeg"):
                 continue
             out[f"{name}/{text}"] = np.asarray(change(image))
-        if name != "coffee":
+        if name not in ONLY_JPEG:
             out[f"{name}/squares"] = np.asarray(squares(image))
     # At the paper's own side the corners are its own; the rest of the picture is white.
     at_288 = np.asarray(squares(Image.new("RGB", (288, 288), "white")))
@@ -208,18 +213,21 @@ def feature_metrics(out, numbers):
     out["shesha.x"], out["shesha.orders"] = x, orders.astype(np.uint8)
     numbers["shesha"] = theirs["mean"]
 
-    # LPIPS: the learnt weights of AlexNet's heads, over feature maps of our own.
+    # LPIPS: the package's head for AlexNet, with weights and feature maps of our own.
     with contextlib.redirect_stdout(io.StringIO()):
         model = lpips.LPIPS(net="alex", pnet_rand=True, verbose=False).eval()
     maps = [rng.normal(size=(2, c, s, s)).clip(0).astype(np.float32) for c, s in zip((64, 192, 384, 256, 256), (5, 3, 2, 2, 2))]
     maps[0][:, :, 0, 0] = 0
+    for layer in model.lins:
+        weight = layer.model[1].weight.requires_grad_(False)
+        weight.copy_(torch.from_numpy(rng.random(weight.shape).astype(np.float32)))
     calls = iter((0, 1))
     model.net.forward = lambda _: (lambda i: [torch.from_numpy(m[i : i + 1]) for m in maps])(next(calls))
     with torch.no_grad():
         numbers["lpips"] = model(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8)).item()
     for i, m in enumerate(maps):
         out[f"lpips.maps.{i}"] = m
-        out[f"lpips.weights.{i}"] = model.lins[i].model[1].weight.detach().numpy().ravel()
+        out[f"lpips.weights.{i}"] = model.lins[i].model[1].weight.numpy().ravel()
 
 
 def metrics():
