@@ -9,4 +9,4 @@ mod adamw;
 mod parameters;
 
 pub use adamw::{AdamW, Moments};
-pub use parameters::{Live, Parameters};
+pub use parameters::{Live, Parameters, read_flat};

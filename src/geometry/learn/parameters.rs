@@ -1,9 +1,10 @@
 //! Parameters by name.
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::{Gradients, Tensor, TensorData};
 
 use super::AdamW;
 use crate::Result;
+use crate::device::read;
 use crate::encoders::layers::Placement;
 use crate::encoders::weights::{Parameter, Weights};
 
@@ -32,6 +33,26 @@ impl Parameters {
             })
             .collect::<Result<_>>()?;
         Ok(Self { declared, values })
+    }
+
+    /// From values as flat arrays in the order of declaration, each as long as declared.
+    pub fn from_values(declared: Vec<Parameter>, values: Vec<Vec<f32>>, at: &Placement) -> Self {
+        let values = values.into_iter().map(|values| {
+            let shape = [values.len()];
+            Tensor::from_data(TensorData::new(values, shape), at.options())
+        });
+        Self {
+            values: values.collect(),
+            declared,
+        }
+    }
+
+    /// The values as flat arrays in the order of declaration.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Device`] where the device cannot give them.
+    pub fn read(&self) -> Result<Vec<Vec<f32>>> {
+        self.values.iter().map(read_flat).collect()
     }
 
     /// Untrained values.
@@ -102,6 +123,16 @@ impl Parameters {
             self.values[at] = value;
         }
     }
+}
+
+/// A flat tensor on the host.
+///
+/// # Errors
+/// [`crate::ErrorKind::Device`] where the device cannot give it.
+pub fn read_flat(tensor: &Tensor<1>) -> Result<Vec<f32>> {
+    let len = tensor.dims()[0];
+    let values = read(tensor.clone().reshape([1, 1, 1, len]))?;
+    Ok(values.into_iter().map(|value| value as f32).collect())
 }
 
 /// Parameters in one pass.
