@@ -10,6 +10,7 @@
 
 mod checkpoint;
 mod cnn;
+mod data;
 mod layers;
 mod linear;
 pub mod loss;
@@ -20,9 +21,10 @@ mod transformer;
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+pub use self::data::{Pair, TrainingData, score};
 pub use self::layers::Pass;
 pub use self::loss::Loss;
-pub use self::trainer::{EpochReport, Pair, Step, Trainer, TrainingConfig, TrainingData, score};
+pub use self::trainer::{EpochReport, Step, Trainer, TrainingConfig};
 use crate::Result;
 use crate::device::{ComputeDevice, read};
 use crate::encoders::layers::Placement;
