@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 
 const ENCODER: &str = "efficientnet_lite0";
 /// Shipped decoders and the number of their stage.
-const STAGES: [(&str, usize); 1] = [("blocks.2", 3)];
+const STAGES: [(&str, usize); 3] = [("blocks.1", 2), ("blocks.2", 3), ("blocks.4", 5)];
 
 fn main() {
     divan::main();

@@ -113,7 +113,11 @@ fn the_shipped_decoders_show_photographs_that_they_never_saw() {
     let device = ComputeDevice::cpu();
     // Side, and the least PSNR in dB of chelsea, coffee, astronaut and rocket, half a decibel below what the training
     // script measured in PyTorch.
-    let cases = [("blocks.2", 112, [27.7, 25.6, 22.2, 28.1])];
+    let cases = [
+        ("blocks.1", 224, [29.1, 25.7, 24.1, 28.9]),
+        ("blocks.2", 112, [27.7, 25.6, 22.2, 28.1]),
+        ("blocks.4", 112, [20.4, 18.4, 14.4, 15.8]),
+    ];
     let stages: Vec<_> = Decoder::bundled_stages().collect();
     assert_eq!(
         stages,

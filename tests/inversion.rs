@@ -12,7 +12,7 @@ use etascope::encoders::registry::{self, LoadedEncoder};
 use etascope::encoders::value::Value;
 use etascope::encoders::{Readout, WeightsKind};
 use etascope::features::FeatureMap;
-use etascope::geometry::decode::{Inversion, InversionConfig, Iterate};
+use etascope::geometry::decode::{Decoder, Inversion, InversionConfig, Iterate};
 use etascope::images::{Picture, bundled};
 use etascope::metrics::{cosine, mse};
 use tiny::{Tiny, values};
@@ -270,6 +270,44 @@ fn a_changed_target_is_refined_and_not_begun_anew() {
     let refined = refined.last().expect("steps").feature_error;
     println!("after 15 steps: refined {refined:.3}, anew {anew:.3}");
     assert!(refined < 0.5 * anew, "{refined} against {anew}");
+}
+
+#[test]
+fn a_decoders_picture_is_a_better_start_than_grey() {
+    let photograph = Photograph::new("coffee");
+    let readout = Readout::Stage(2);
+    let target = photograph.features(&photograph.pixels, &readout);
+    let encoder = photograph.encoder.clone();
+    let device = ComputeDevice::cpu();
+    let decoder = Decoder::bundled(
+        "efficientnet_lite0",
+        &encoder.weights_id,
+        "blocks.1",
+        &device,
+    );
+    let decoder = decoder.expect("a sound file").expect("it is bundled");
+    let planes: Vec<f32> = target.iter().map(|&v| v as f32).collect();
+    let features = FeatureMap::from_planes([24, 56, 56], &planes).expect("a map");
+    let decoded = decoder.decode(&features).expect("a picture");
+    let config = InversionConfig {
+        steps: 20,
+        refining_steps: 20,
+        ..InversionConfig::default()
+    };
+    let found = |start: Option<&[f32]>| {
+        let search = Inversion::new(encoder.clone(), readout.clone(), &target, config);
+        let mut search = search.expect("a sound search");
+        if let Some(pixels) = start {
+            search.start_from(pixels).expect("224 px");
+        }
+        let error = run(&mut search).last().expect("steps").feature_error;
+        let pixels = search.pixels().expect("a picture");
+        (error, photograph.scores(&pixels, &readout).0)
+    };
+    let (grey, refined) = (found(None), found(Some(&decoded.pixels)));
+    println!("feature error and PSNR after 20 steps: {refined:?}, from grey {grey:?}");
+    assert!(refined.0 < grey.0);
+    assert!(refined.1 > grey.1 + 5.0);
 }
 
 #[test]

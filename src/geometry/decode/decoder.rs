@@ -33,11 +33,23 @@ const HEADER: &str = "etascope_decoder";
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Decoders that come with the program: encoder, stage, file.
-const BUNDLED: [(&str, &str, &[u8]); 1] = [(
-    "efficientnet_lite0",
-    "blocks.2",
-    include_bytes!("../../../assets/decoders/efficientnet_lite0.blocks.2.safetensors"),
-)];
+const BUNDLED: [(&str, &str, &[u8]); 3] = [
+    (
+        "efficientnet_lite0",
+        "blocks.1",
+        include_bytes!("../../../assets/decoders/efficientnet_lite0.blocks.1.safetensors"),
+    ),
+    (
+        "efficientnet_lite0",
+        "blocks.2",
+        include_bytes!("../../../assets/decoders/efficientnet_lite0.blocks.2.safetensors"),
+    ),
+    (
+        "efficientnet_lite0",
+        "blocks.4",
+        include_bytes!("../../../assets/decoders/efficientnet_lite0.blocks.4.safetensors"),
+    ),
+];
 
 /// What a decoder is and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

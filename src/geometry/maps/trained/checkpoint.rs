@@ -141,6 +141,10 @@ impl Trainer {
                 header.format
             )));
         }
+        let progress = &header.progress;
+        if progress.best_epoch > progress.epochs || progress.history.len() != progress.epochs {
+            return Err(refuse("its counters contradict each other".to_owned()));
+        }
         self.require_same(&header, path)?;
         let arrays = SafeTensors::deserialize(&bytes).map_err(|error| damaged(&error))?;
         let (mut values, mut best, mut moments) = (Vec::new(), Vec::new(), Vec::new());

@@ -213,6 +213,10 @@ impl Trainer {
 
     fn step_on_device(&mut self) -> Result<Step> {
         let batches = self.data.train.len().div_ceil(self.config.batch);
+        if self.progress.batches >= batches {
+            // The scores after the last batch had failed.
+            return self.end_epoch(batches).map(Step::Epoch);
+        }
         let start = self.progress.batches * self.config.batch;
         let end = (start + self.config.batch).min(self.order.len());
         let pairs: Vec<&Pair> = self.order[start..end]
