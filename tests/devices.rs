@@ -12,9 +12,14 @@ use etascope::encoders::layers::Placement;
 use etascope::encoders::registry;
 use etascope::encoders::value::Value;
 use etascope::encoders::{Encoder, Readout};
+use etascope::features::FeatureMap;
+use etascope::geometry::decode::{Decoder, Inversion, InversionConfig};
+use etascope::geometry::maps::trained::{
+    EpochReport, NetworkKind, Pair, Step, Trainer, TrainingConfig, TrainingData,
+};
 use etascope::recipe::WeightsKind;
 use etascope::{Error, ErrorKind};
-use tiny::{BOTH, relative, values};
+use tiny::{BOTH, Fixture, read_golden, relative, values};
 
 /// The software adapter that stands for a graphics adapter in tests (Debian's mesa-vulkan-drivers).
 fn software_adapter() -> ComputeDevice {
@@ -224,4 +229,82 @@ fn stray_settings_of_the_compute_library_are_not_obeyed() {
         .expect("it is there")
         .collect();
     assert_eq!(left.len(), 1, "nothing is written beside the settings");
+}
+
+#[test]
+fn a_decoder_and_an_inversion_on_an_adapter_agree_with_the_cpu() {
+    let adapter = software_adapter();
+    let fixture = Fixture::read("decoder/tiny.fixture.safetensors");
+    let file = read_golden("decoder/tiny.safetensors");
+    let decoder = Decoder::read("tiny", &file, &adapter).expect("the fixture is sound");
+    let features = fixture.tensor("features", &Placement::f32(&adapter.device));
+    let picture = values(decoder.forward(Value::plain(features)).into_primal());
+    let error = relative(&picture, fixture.get("picture"));
+    assert!(error <= 1e-5, "decoder: {error:e}");
+
+    let target: Vec<f64> = (0..192).map(|i| 0.3 + 0.002 * f64::from(i)).collect();
+    let found = [adapter, ComputeDevice::cpu()].map(|device| {
+        let config = InversionConfig {
+            steps: 12,
+            ..InversionConfig::default()
+        };
+        let at = Placement::f32(&device.device);
+        let map = Box::new(|pixels: Value| Ok(pixels.grid_mean(8)));
+        let search = Inversion::of_map(
+            map,
+            "means over a grid".into(),
+            device,
+            at,
+            [32, 32],
+            [3, 8, 8],
+            &target,
+            config,
+        );
+        let mut search = search.expect("a sound search");
+        while !search.is_finished() {
+            search.step().expect("a step");
+        }
+        let pixels = search.pixels().expect("a picture");
+        pixels.into_iter().map(f64::from).collect::<Vec<f64>>()
+    });
+    // Adam divides by the gradient's own size, so that rounding counts for more than in a sum.
+    let error = relative(&found[0], &found[1]);
+    assert!(error <= 1e-3, "inversion: {error:e}");
+}
+
+#[test]
+fn a_map_trained_on_an_adapter_is_the_one_trained_on_the_cpu() {
+    let map = |seed: usize| {
+        let values = (0..36).map(|i| ((7 * i + 13 * seed) % 17) as f32 / 8.0 - 1.0);
+        let values: Vec<f32> = values.collect();
+        FeatureMap::from_vectors([4, 3, 3], values).expect("a map")
+    };
+    let pair = |seed: usize| Pair {
+        original: map(seed),
+        edited: map(seed + 5),
+    };
+    let config = TrainingConfig {
+        batch: 3,
+        epochs: 2,
+        rate: 1e-3,
+        ..TrainingConfig::default()
+    };
+    let histories = [software_adapter(), ComputeDevice::cpu()].map(|device| {
+        let data = TrainingData {
+            train: (0..6).map(pair).collect(),
+            validation: (7..9).map(pair).collect(),
+            held_out: Vec::new(),
+        };
+        let kind = NetworkKind::Mlp;
+        let trainer = Trainer::new(kind, 16, config, Vec::new(), true, data, &device);
+        let mut trainer = trainer.expect("a sound training");
+        while trainer.step().expect("a step") != Step::Finished {}
+        trainer.history().to_vec()
+    });
+    let losses = histories.map(|history| {
+        let losses = |report: &EpochReport| [report.train_loss, report.validation_loss];
+        history.iter().flat_map(losses).collect::<Vec<f64>>()
+    });
+    let error = relative(&losses[0], &losses[1]);
+    assert!(error <= 1e-5, "{error:e}");
 }

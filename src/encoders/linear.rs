@@ -46,6 +46,11 @@ pub enum LinearOp {
     /// A matrix that combines the rows of every plane and one that combines its columns, each
     /// (outputs, inputs).
     Separable(Box<[Tensor<2>; 2]>),
+    /// Channels laid out as squares of positions, see [`pixel_shuffle`].
+    PixelShuffle {
+        /// Side of a square.
+        factor: usize,
+    },
     /// All values of an input as one vector.
     Flatten {
         /// Channels, rows and columns of the input.
@@ -77,6 +82,7 @@ impl LinearOp {
             Self::Matrix(weight) => layers::matrix(t, weight),
             Self::ReverseChannels => reverse_channels(t),
             Self::Separable(matrices) => separable(t, (**matrices).clone()),
+            Self::PixelShuffle { factor } => pixel_shuffle(t, *factor),
             Self::Flatten { input } => {
                 let batch = t.dims()[0];
                 t.reshape([batch, input.iter().product(), 1, 1])
@@ -106,6 +112,7 @@ impl LinearOp {
             Self::Matrix(weight) => layers::matrix(v, &weight.clone().transpose()),
             Self::ReverseChannels => reverse_channels(v),
             Self::Separable(matrices) => separable(v, (**matrices).clone().map(Tensor::transpose)),
+            Self::PixelShuffle { factor } => pixel_unshuffle(v, *factor),
             Self::Flatten {
                 input: [channels, rows, cols],
             } => {
@@ -136,6 +143,25 @@ pub fn spatial_mean(x: Tensor<4>) -> Tensor<4> {
     x.reshape([batch, channels, rows * cols])
         .mean_dim(2)
         .reshape([batch, channels, 1, 1])
+}
+
+/// Groups of `factor²` channels laid out as squares of `factor`×`factor` positions: value (i, j) of a square
+/// comes from channel i·factor + j of its group.
+pub fn pixel_shuffle(x: Tensor<4>, factor: usize) -> Tensor<4> {
+    let [batch, channels, rows, cols] = x.dims();
+    let channels = channels / (factor * factor);
+    x.reshape([batch * channels, factor, factor, rows, cols])
+        .permute([0, 3, 1, 4, 2])
+        .reshape([batch, channels, rows * factor, cols * factor])
+}
+
+/// The inverse of [`pixel_shuffle`], which is also its transpose.
+fn pixel_unshuffle(x: Tensor<4>, factor: usize) -> Tensor<4> {
+    let [batch, channels, rows, cols] = x.dims();
+    let [rows, cols] = [rows, cols].map(|side| side / factor);
+    x.reshape([batch * channels, rows, factor, cols, factor])
+        .permute([0, 2, 4, 1, 3])
+        .reshape([batch, channels * factor * factor, rows, cols])
 }
 
 /// Every plane X becomes `rows · X · colsᵀ`; both matrices are (outputs, inputs).

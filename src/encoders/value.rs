@@ -14,7 +14,9 @@ use burn::tensor::{Tensor, TensorCreationOptions, TensorData, activation};
 use super::host_conv::Activation;
 use super::host_pool::PoolConfig;
 use super::layers::{Conv2d, Linear, ScaleShift};
-use super::linear::{LinearOp, Linearised, Step, reverse_channels, separable, spatial_mean};
+use super::linear::{
+    LinearOp, Linearised, Step, pixel_shuffle, reverse_channels, separable, spatial_mean,
+};
 use super::windows::{max_pool2d, max_pool2d_with_winners};
 
 /// An activation (batch, channel, row, column); vectors have one row and one column.
@@ -204,6 +206,14 @@ impl Value {
         let primal = self.primal.reshape([batch, channels * rows * cols, 1, 1]);
         Self::map(self.trace, primal, |_| LinearOp::Flatten {
             input: [channels, rows, cols],
+        })
+    }
+
+    /// Groups of `factor²` channels laid out as squares of `factor`×`factor` positions: PyTorch's
+    /// `pixel_shuffle` (Shi et al. 2016). The number of channels is a multiple of `factor²`.
+    pub fn pixel_shuffle(self, factor: usize) -> Self {
+        Self::map(self.trace, pixel_shuffle(self.primal, factor), |_| {
+            LinearOp::PixelShuffle { factor }
         })
     }
 

@@ -4,11 +4,13 @@
 //! What is local is written against [`Field`], a differentiable map seen at one point, so that
 //! the statistics are tested on maps with closed forms and used on encoders.
 
+pub mod decode;
 pub mod directions;
 pub mod encoder_field;
 pub mod estimator;
 pub mod field;
 mod gram;
+pub mod learn;
 pub mod maps;
 pub mod profile;
 pub mod profiler;

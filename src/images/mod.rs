@@ -2,6 +2,7 @@
 
 pub mod bundled;
 mod colour;
+pub mod crop;
 pub mod decode;
 pub mod gaussian;
 mod jpeg;

@@ -1,5 +1,6 @@
 //! Fitted maps as files: safetensors, with what they are and where they come from as JSON in the header.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use faer::Mat;
@@ -7,6 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::per_position::PositionMap;
+use super::trained::{TrainedMap, TrainingRecord};
 use super::{AffineMap, EditMap, Fitted, MapKind, Normalisation, PerPositionMap};
 use crate::files::write_whole;
 use crate::images::{GridSymmetry, Manipulation};
@@ -56,11 +58,14 @@ struct Header {
     kind: MapKind,
     reorder: Vec<GridSymmetry>,
     is_normalised: bool,
+    /// Of a trained map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    training: Option<TrainingRecord>,
 }
 
 /// One array: its name, its shape and its bytes, little-endian.
 struct Stored {
-    name: &'static str,
+    name: Cow<'static, str>,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
@@ -68,13 +73,13 @@ struct Stored {
 
 impl Stored {
     fn wide<'a>(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         shape: Vec<usize>,
         values: impl IntoIterator<Item = &'a f64>,
     ) -> Self {
         let bytes = values.into_iter().flat_map(|value| value.to_le_bytes());
         Self {
-            name,
+            name: name.into(),
             dtype: Dtype::F64,
             shape,
             bytes: bytes.collect(),
@@ -86,13 +91,13 @@ impl Stored {
     }
 
     fn single<'a>(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         shape: Vec<usize>,
         values: impl IntoIterator<Item = &'a f32>,
     ) -> Self {
         let bytes = values.into_iter().flat_map(|value| value.to_le_bytes());
         Self {
-            name,
+            name: name.into(),
             dtype: Dtype::F32,
             shape,
             bytes: bytes.collect(),
@@ -112,7 +117,7 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
         arrays.push(Stored::vector("normalisation.scale", normalisation.scale()));
     }
     match &map.fitted {
-        Fitted::Identity => {}
+        Fitted::Identity | Fitted::Trained(_) => {}
         Fitted::Additive(delta) => arrays.push(Stored::vector("delta", delta)),
         Fitted::Affine(affine) => {
             let size = affine.channels();
@@ -140,6 +145,14 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
             ));
         }
     }
+    let mut training = None;
+    if let Fitted::Trained(trained) = &map.fitted {
+        training = Some(trained.record().clone());
+        for (parameter, values) in trained.arrays()? {
+            let name = format!("network.{}", parameter.name);
+            arrays.push(Stored::single(name, parameter.shape, &values));
+        }
+    }
     let header = Header {
         format: FORMAT,
         encoder: file.encoder.clone(),
@@ -152,6 +165,7 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
         kind: map.kind,
         reorder: map.reorder.clone(),
         is_normalised: map.normalisation.is_some(),
+        training,
     };
     let unwritten = |why: String| {
         Error::new(
@@ -167,7 +181,7 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
         .map(|array| {
             let view = TensorView::new(array.dtype, array.shape.clone(), &array.bytes);
             Ok((
-                array.name,
+                array.name.as_ref(),
                 view.map_err(|error| unwritten(error.to_string()))?,
             ))
         })
@@ -271,6 +285,7 @@ impl Reader<'_> {
             MapKind::Identity => Fitted::Identity,
             MapKind::Additive => Fitted::Additive(self.vector("delta")?),
             MapKind::PerPosition { .. } => Fitted::PerPosition(self.per_position()?),
+            MapKind::Trained { .. } => Fitted::Trained(self.trained(header)?),
             MapKind::Linear
             | MapKind::Ridge { .. }
             | MapKind::RidgeToIdentity { .. }
@@ -293,6 +308,7 @@ impl Reader<'_> {
             Fitted::Additive(delta) => Some(delta.len()),
             Fitted::Affine(affine) => Some(affine.channels()),
             Fitted::PerPosition(maps) => Some(maps.shape[0]),
+            Fitted::Trained(map) => Some(map.record().network.shape[0]),
         };
         let is_fitting = |normalisation: &Normalisation| {
             channels.is_none_or(|channels| channels == normalisation.mean().len())
@@ -306,6 +322,24 @@ impl Reader<'_> {
             normalisation,
             fitted,
         })
+    }
+
+    fn trained(&self, header: &Header) -> std::result::Result<TrainedMap, String> {
+        let record = header.training.clone();
+        let record = record.ok_or("its header says nothing of its training")?;
+        if let Some(why) = record.network.fault() {
+            return Err(why);
+        }
+        let values = record.network.parameters().into_iter().map(|parameter| {
+            let (shape, values) = self.single(&format!("network.{}", parameter.name))?;
+            if shape == parameter.shape {
+                Ok(values)
+            } else {
+                Err(format!("its array {} is of another shape", parameter.name))
+            }
+        });
+        let values = values.collect::<std::result::Result<_, String>>()?;
+        TrainedMap::new(record, values).map_err(|error| error.why)
     }
 
     fn per_position(&self) -> std::result::Result<PerPositionMap, String> {

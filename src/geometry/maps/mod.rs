@@ -5,8 +5,8 @@
 //! encoding anything again. The result is an [`EditMap`]: reorder the grid, normalise, map, undo.
 //!
 //! Vectors are columns: ŷ = W(x − x̄) + ȳ. The maps of Krey, Neukirch and Strodthoff (2026) that are trained by gradient
-//! descent (mlp, cnn, transformer) are not fitted from sums; they join as further implementations of
-//! [`FeatureMapping`], the one thing that everything downstream asks of a map.
+//! descent (mlp, cnn, transformer) are not fitted from sums but by [`trained::Trainer`]; what comes out is an [`EditMap`]
+//! as well. [`FeatureMapping`] is the one thing that everything downstream asks of a map.
 
 pub mod additive;
 pub mod affine;
@@ -20,6 +20,7 @@ pub mod reorder;
 pub mod ridge;
 mod split;
 pub mod sums;
+pub mod trained;
 pub mod truncate;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use self::normalise::Normalisation;
 pub use self::per_position::{PerPositionMap, PositionSums};
 pub use self::split::{Part, Shares, split_by_photograph};
 pub use self::sums::{Moments, PairSums};
+use self::trained::{Loss, NetworkKind, TrainedMap};
 pub use self::truncate::{Cut, Decomposition, Truncation};
 use crate::features::FeatureMap;
 use crate::images::GridSymmetry;
@@ -73,6 +75,13 @@ pub enum MapKind {
         /// γ on the un-averaged Gram matrix of a position.
         gamma: f64,
     },
+    /// A network, see [`trained`]; not fitted from sums.
+    Trained {
+        /// Its kind.
+        network: NetworkKind,
+        /// What it was trained on.
+        loss: Loss,
+    },
 }
 
 impl MapKind {
@@ -86,6 +95,7 @@ impl MapKind {
             Self::RidgeToIdentity { gamma } => format!("ridge toward the identity, γ = {gamma}"),
             Self::Procrustes => "orthogonal Procrustes".to_owned(),
             Self::PerPosition { gamma } => format!("per position, γ = {gamma}"),
+            Self::Trained { network, loss } => format!("{}; {}", network.title(), loss.title()),
         }
     }
 }
@@ -101,6 +111,8 @@ pub enum Fitted {
     Affine(AffineMap),
     /// One map a position.
     PerPosition(PerPositionMap),
+    /// A network.
+    Trained(TrainedMap),
 }
 
 /// A fitted map: the grid is reordered, vectors are normalised, mapped, and the normalisation undone.
@@ -124,6 +136,7 @@ impl FeatureMapping for EditMap {
             Fitted::Additive(delta) => additive::shifted(&prepared, delta)?,
             Fitted::Affine(map) => map.apply(&prepared)?,
             Fitted::PerPosition(map) => map.apply(&prepared)?,
+            Fitted::Trained(map) => map.apply(&prepared)?,
         };
         self.undone(mapped)
     }
@@ -131,7 +144,7 @@ impl FeatureMapping for EditMap {
 
 impl EditMap {
     /// The affine map of its normalised vectors, of which spectra and truncations are taken; `None` for
-    /// the identity, additive and per-position maps, which have no one matrix to speak of.
+    /// the identity, additive, per-position and trained maps, which have no one matrix to speak of.
     pub fn affine(&self) -> Option<&AffineMap> {
         match &self.fitted {
             Fitted::Affine(map) => Some(map),
@@ -327,6 +340,14 @@ impl FitSums {
                     )
                 })?;
                 Fitted::PerPosition(sums.fit(gamma, normalisation.as_ref())?)
+            }
+            MapKind::Trained { .. } => {
+                return Err(Error::new(
+                    ErrorKind::Request,
+                    format!("cannot fit the map “{}”", kind.title()),
+                    "it is trained on the feature maps themselves, of which sums are not enough",
+                    "Train it, or choose a kind with a closed form",
+                ));
             }
         };
         Ok(EditMap {
