@@ -387,8 +387,15 @@ mod tests {
         };
         let names: Vec<_> = all.iter().map(|one| &one.row.spec.name).collect();
         let known = registry::all_rows();
-        assert!(names.iter().copied().eq(known.iter().map(|row| &row.spec.name)));
-        let bundled = all.iter().find(|one| &*one.row.spec.name == "squeezenet1_1");
+        assert!(
+            names
+                .iter()
+                .copied()
+                .eq(known.iter().map(|row| &row.spec.name))
+        );
+        let bundled = all
+            .iter()
+            .find(|one| &*one.row.spec.name == "squeezenet1_1");
         assert!(bundled.is_some_and(|one| one.status.installed));
     }
 
@@ -414,7 +421,8 @@ mod tests {
         assert!(!other.proposals[0].report.missing.is_empty());
 
         let name = registry::local_name("squeezenet1_1", file);
-        let LibraryAnswer::Adopted { outcome, .. } = asked(LibraryRequest::Adopt(name.clone())) else {
+        let LibraryAnswer::Adopted { outcome, .. } = asked(LibraryRequest::Adopt(name.clone()))
+        else {
             panic!("an answer");
         };
         assert_eq!(*outcome.expect("a fitting file").name, *name);

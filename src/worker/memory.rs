@@ -14,7 +14,7 @@ pub struct Memory {
     /// Least recently used first.
     pub loaded: Vec<LoadedWeights>,
     /// The encoders of the newest request for profiles.
-    in_use: Vec<(String, WeightsKind)>,
+    pub in_use: Vec<(String, WeightsKind)>,
 }
 
 /// The weights of one encoder in memory.

@@ -4,10 +4,10 @@ use eframe::egui::{
     Align2, Color32, FontId, Pos2, Rect, Response, Role, Sense, Shape, Stroke, StrokeKind, Ui,
     Vec2, WidgetInfo,
 };
-use egui_plot::HoverPosition;
+use egui_plot::{HoverPosition, MarkerShape};
 
 use super::LABEL_HEIGHT;
-use super::curve::{Drawn, curve_name};
+use super::curve::{Drawn, curve_title, marker_shape};
 use crate::app::axis::Axis;
 use crate::app::format;
 use crate::app::intent::Scene;
@@ -102,7 +102,7 @@ pub(super) fn reference_label(ui: &Ui, frame: Rect, y: f32, palette: Palette) {
 
 pub(super) fn hidden_label(ui: &Ui, frame: Rect, hidden: f64, palette: Palette) {
     let text = format!(
-        "↑ the random twin rises to {}; log r (Y) shows it",
+        "↑ a random twin rises to {}; log r (Y) shows it",
         format::significant(hidden, 3)
     );
     let at = frame.right_top() + Vec2::new(-8.0, 6.0);
@@ -125,9 +125,9 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
         format!("η = {}", format::significant(scene.state.eta_l2, 3)),
         palette.marker,
     )];
-    for (weights, curve) in scene.state.curves() {
-        let name = curve_name(weights);
-        let (text, colour) = match curve.value_at(scene.state.eta_l2) {
+    for seen in scene.state.curves() {
+        let name = curve_title(scene.state, &seen);
+        let (text, colour) = match seen.curve.value_at(scene.state.eta_l2) {
             ValueAtEta::Measured(e) => (
                 format!("{name}  r = {}", format::with_error(e.r, e.r_se)),
                 palette.text,
@@ -203,6 +203,38 @@ pub(super) fn name_plot(
         }
         WidgetInfo::labeled(Role::Figure, true, text)
     });
+}
+
+/// A sample of a curve's line with its sign, in a rectangle.
+pub fn line_sample(ui: &Ui, rect: Rect, colour: Color32, dashed: bool, slot: usize) {
+    let ends = [rect.left_center(), rect.right_center()];
+    let stroke = Stroke::new(2.0, colour);
+    let painter = ui.painter();
+    if dashed {
+        painter.extend(Shape::dashed_line(&ends, stroke, 5.0, 3.0));
+    } else {
+        painter.line_segment(ends, stroke);
+    }
+    let (at, side) = (rect.center(), 4.0);
+    match marker_shape(slot) {
+        MarkerShape::Square => {
+            let square = Rect::from_center_size(at, Vec2::splat(2.0 * side - 1.0));
+            painter.rect_filled(square, 0.0, colour);
+        }
+        shape @ (MarkerShape::Up | MarkerShape::Down) => {
+            let up = if shape == MarkerShape::Up { -1.0 } else { 1.0 };
+            let corners = [(0.0, 1.0), (-1.0, -0.8), (1.0, -0.8)]
+                .map(|(x, y): (f32, f32)| at + Vec2::new(x, y * up) * (side + 0.5));
+            painter.add(Shape::convex_polygon(
+                corners.to_vec(),
+                colour,
+                Stroke::NONE,
+            ));
+        }
+        _ => {
+            painter.circle_filled(at, side, colour);
+        }
+    }
 }
 
 /// A sample of a curve's line for a legend, with its name; left out where there is no room.
