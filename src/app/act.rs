@@ -117,6 +117,7 @@ impl EtascopeApp {
     fn open_library(&mut self, page: LibraryPage) {
         self.view.open(Card::Encoders);
         self.view.library.page = page;
+        self.view.library.search.clear();
         let lead = self.state.spec();
         self.view.library.select(&lead.name);
         // Files may have come or gone since the last time.

@@ -97,7 +97,7 @@ impl Palette {
                 prediction: Color32::from_rgb(0x00, 0x85, 0x61),
                 warning: Color32::from_rgb(0x9a, 0x5b, 0x00),
                 error: Color32::from_rgb(0xb3, 0x3a, 0x0c),
-                good: hue(GREEN),
+                good: Color32::from_rgb(0x00, 0x79, 0x59),
                 below: hue(BLUE),
                 above: hue(VERMILION),
             }
@@ -157,7 +157,7 @@ mod tests {
         for dark in [true, false] {
             let p = Palette::of(dark);
             for ground in [p.card, p.ground] {
-                for text in [p.text, p.weak, p.warning, p.error] {
+                for text in [p.text, p.weak, p.warning, p.error, p.good] {
                     assert!(contrast(text, ground) >= 4.5, "{text:?} on {ground:?}");
                 }
             }

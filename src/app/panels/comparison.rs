@@ -13,19 +13,18 @@ use crate::app::intent::{Intent, Scene};
 use crate::app::plots::{curve_title, line_sample};
 use crate::app::state::{Seen, Shown};
 use crate::app::theme::{self, Palette, SMALL};
-use crate::app::ui_command::UiCommand;
 use crate::recipe::WeightsKind;
 
 /// Length of a line in the legend and in the table.
 const SAMPLE: f32 = 28.0;
 /// Height of a row of the table, and distance between columns, in points.
 const ROW: f32 = 22.0;
-const SPACING: f32 = 8.0;
+const SPACING: f32 = 6.0;
 /// Rows that the table shows at once.
 const ROWS_MAX: usize = 9;
 /// Width of a figure, of the word of the shape, and least width of a name, in points.
-const FIGURE: f32 = 44.0;
-const SHAPE: f32 = 60.0;
+const FIGURE: f32 = 42.0;
+const SHAPE: f32 = 52.0;
 const NAME_MIN: f32 = 112.0;
 
 /// The legend: each encoder with its lines, to be let lead or taken off the screen.
@@ -54,16 +53,6 @@ pub fn legend_ui(ui: &mut Ui, scene: &Scene<'_>, palette: Palette, intents: &mut
                 ui.label(theme::note(text).color(palette.warning));
             }
             ui.add_space(8.0);
-        }
-        let add = Button::new("Add…").min_size(Vec2::new(0.0, 22.0));
-        let hint = UiCommand::Encoders.tooltip();
-        if ui
-            .add(add)
-            .accessible_name("Add another encoder")
-            .on_hover_text(hint)
-            .clicked()
-        {
-            intents.push(Intent::Do(UiCommand::Encoders));
         }
     });
 }
@@ -97,7 +86,7 @@ fn entry_ui(
     for dashed in [false, true].into_iter().take(lines as usize) {
         let place =
             Rect::from_min_size([left, rect.top()].into(), Vec2::new(SAMPLE, rect.height()));
-        line_sample(ui, place, colour, dashed, shown.slot);
+        line_sample(ui.painter(), place, colour, dashed, shown.slot);
         left += SAMPLE + 6.0;
     }
     let top = rect.center().y - galley.size().y / 2.0;
@@ -193,10 +182,15 @@ fn name_ui(ui: &mut Ui, scene: &Scene<'_>, seen: &Seen<'_>, width: f32, palette:
     let sample = Rect::from_min_size(rect.min, Vec2::new(SAMPLE, ROW));
     let dashed = seen.weights == WeightsKind::Random;
     let colour = palette.encoder(seen.shown.slot);
-    line_sample(ui, sample, colour, dashed, seen.shown.slot);
+    line_sample(ui.painter(), sample, colour, dashed, seen.shown.slot);
     let title = curve_title(scene.state, seen);
+    let text = if dashed {
+        "its random twin".to_owned()
+    } else {
+        seen.shown.spec.title.to_string()
+    };
     let mut job = eframe::egui::text::LayoutJob::simple_singleline(
-        title.clone(),
+        text,
         FontId::proportional(SMALL),
         palette.text,
     );

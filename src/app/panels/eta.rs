@@ -46,7 +46,7 @@ pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec
         let text = if scene.state.grey_levels_agree() {
             format!("L2 = {grey} grey levels RMS")
         } else {
-            format!("L2 = {grey} grey l. at {side} px")
+            format!("{grey} grey levels at {side} px")
         };
         let layout = Layout::left_to_right(Align::Center);
         let room = ui.allocate_ui_with_layout(Vec2::new(GREY_WIDTH, 26.0), layout, |ui| {

@@ -1,8 +1,6 @@
 //! The selected encoder: what it is, where its weights are, and what can be done with it.
 
-use eframe::egui::{
-    Button, Frame, Grid, Label, Panel, ProgressBar, RichText, ScrollArea, Ui, Vec2,
-};
+use eframe::egui::{Button, Grid, Label, ProgressBar, RichText, ScrollArea, Ui, Vec2};
 
 use super::list::Place;
 use super::stages::stages_ui;
@@ -30,18 +28,14 @@ pub(super) fn details_ui(
 ) -> bool {
     let palette = Palette::for_ui(ui);
     let row = holding.row;
-    ui.set_max_height(height);
-    // The actions stand at the bottom, however much there is to read.
-    let actions = Panel::bottom("actions on an encoder")
-        .frame(Frame::new())
-        .show_separator_line(false)
-        .resizable(false)
-        .show(ui, |ui| actions_ui(ui, scene, view, holding, intents));
+    let bottom = ui.cursor().top() + height;
     ui.add(Label::new(theme::bold(&*row.spec.title)).wrap());
     ui.add_space(2.0);
+    let closes = actions_ui(ui, scene, view, holding, intents);
+    ui.separator();
     ScrollArea::vertical()
         .id_salt(("details", &row.spec.name))
-        .max_height(ui.available_height() - 8.0)
+        .max_height(bottom - ui.cursor().top())
         .auto_shrink([false, false])
         .show(ui, |ui| {
             ui.set_width(ui.available_width() - 12.0);
@@ -50,7 +44,7 @@ pub(super) fn details_ui(
             ui.label(theme::note("Stages: channels × rows × columns"));
             stages_ui(ui, &row.spec, palette);
         });
-    actions.inner
+    closes
 }
 
 /// Names and values.
@@ -92,12 +86,14 @@ fn facts_ui(ui: &mut Ui, holding: &Holding) {
         ("Preparation", spec.preprocessing.describe()),
         ("Feature", format!("{} values · {classes}", spec.pooled_len)),
     ];
-    Grid::new("facts of an encoder")
+    Grid::new(("facts of an encoder", &spec.name))
         .num_columns(2)
         .spacing(Vec2::new(8.0, 4.0))
         .min_col_width(NAMES)
+        .min_row_height(16.0)
         .max_col_width(ui.available_width() - NAMES - 8.0)
         .show(ui, |ui| {
+            ui.spacing_mut().interact_size.y = 0.0;
             for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
                 ui.vertical(|ui| {
                     ui.set_width(NAMES);
@@ -132,7 +128,6 @@ fn actions_ui(
     holding: &Holding,
     intents: &mut Vec<Intent>,
 ) -> bool {
-    ui.separator();
     let name: &'static str = &holding.row.spec.name;
     if holding.status.installed {
         return use_ui(ui, scene, name, intents);

@@ -263,7 +263,9 @@ fn faults_ui(ui: &mut Ui, title: &str, names: impl ExactSizeIterator<Item = (Str
     Grid::new(title)
         .num_columns(2)
         .spacing(Vec2::new(24.0, 2.0))
+        .min_row_height(16.0)
         .show(ui, |ui| {
+            ui.spacing_mut().interact_size.y = 0.0;
             for (name, remark) in names.take(NAMES_MAX) {
                 ui.add(Label::new(RichText::new(name).small()).selectable(true));
                 ui.add(Label::new(theme::note(remark)).selectable(true));

@@ -28,7 +28,7 @@ const COLUMNS: [(Column, &str, f32); 7] = [
     (Column::State, "Weights", 84.0),
 ];
 /// Distance between columns.
-const SPACING: f32 = 8.0;
+const SPACING: f32 = 14.0;
 
 /// Where an encoder's weights are, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

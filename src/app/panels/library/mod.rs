@@ -20,7 +20,7 @@ use crate::app::view::{LibraryPage, LibraryView, View};
 use crate::worker::library::Holding;
 
 /// Largest size of the card, in points; smaller windows leave it less.
-const SIZE: Vec2 = Vec2::new(1160.0, 640.0);
+const SIZE: Vec2 = Vec2::new(1200.0, 760.0);
 /// Width of the details, in points.
 const DETAILS: f32 = 348.0;
 /// Height of the line of memory at the bottom, in points.
@@ -29,7 +29,7 @@ const FOOTER: f32 = 34.0;
 /// The card.
 pub fn library_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     let palette = Palette::for_ui(ui);
-    let room = ui.ctx().content_rect().size() - Vec2::new(64.0, 72.0);
+    let room = ui.ctx().content_rect().size() - Vec2::new(96.0, 112.0);
     let size = SIZE.min(room);
     let mut is_closed = false;
     Window::new("Encoders")
