@@ -27,6 +27,8 @@ const COLUMNS: [(Column, &str, f32); 7] = [
     (Column::Licence, "Licence", 104.0),
     (Column::State, "Weights", 84.0),
 ];
+/// Least width of a list with all columns.
+const NARROW: f32 = 720.0;
 /// Distance between columns.
 const SPACING: f32 = 14.0;
 
@@ -175,20 +177,29 @@ pub(super) fn list_ui(ui: &mut Ui, scene: &Scene<'_>, library: &mut LibraryView,
     library.seen = [output.state.clamped_offset().y, output.inner_rect.height()];
 }
 
-/// Places of the columns: left edge and width.
-fn columns(left: f32, width: f32) -> [(f32, f32); COLUMNS.len()] {
-    let fixed: f32 = COLUMNS.iter().map(|(_, _, width)| width + SPACING).sum();
+/// A column's heading, left edge and width.
+type Slot = (Column, &'static str, [f32; 2]);
+
+/// The columns of a list of this width from its left edge on. Where there is no room for all, family
+/// and licence are left to filter, search and details.
+fn columns(left: f32, width: f32) -> Vec<Slot> {
+    let is_narrow = width < NARROW;
+    let is_shown = |(column, ..): &&(Column, &str, f32)| {
+        !is_narrow || !matches!(column, Column::Family | Column::Licence)
+    };
+    let shown: Vec<_> = COLUMNS.iter().filter(is_shown).collect();
+    let fixed: f32 = shown.iter().map(|(_, _, own)| own + SPACING).sum();
     let mut at = left + 6.0;
-    COLUMNS.map(|(column, _, own)| {
-        let own = if column == Column::Title {
-            (width - fixed).max(120.0)
-        } else {
-            own
+    let place = |&&(column, title, own): &&(Column, &'static str, f32)| {
+        let own = match column {
+            Column::Title => (width - fixed).max(120.0),
+            _ => own,
         };
-        let place = (at, own);
+        let place = (column, title, [at, own]);
         at += own + SPACING;
         place
-    })
+    };
+    shown.iter().map(place).collect()
 }
 
 fn is_number(column: Column) -> bool {
@@ -197,7 +208,7 @@ fn is_number(column: Column) -> bool {
 
 fn headings_ui(ui: &mut Ui, library: &mut LibraryView, width: f32) {
     let (rect, _) = ui.allocate_exact_size(Vec2::new(width, ROW), Sense::hover());
-    for ((column, title, _), (left, own)) in COLUMNS.into_iter().zip(columns(rect.left(), width)) {
+    for (column, title, [left, own]) in columns(rect.left(), width) {
         let (arrow, order) = match library.sort {
             Some((sorted, false)) if sorted == column => (" ↑", "ascending"),
             Some((sorted, true)) if sorted == column => (" ↓", "descending"),
@@ -278,15 +289,15 @@ fn row_ui(
         _ if scene.state.shows(&spec.name) => "in use".to_owned(),
         _ => place.word().to_owned(),
     };
-    let cells = [
-        spec.title.to_string(),
-        row.architecture.family().to_owned(),
-        format!("{} px", spec.side_px),
-        format::millions(spec.parameters),
-        size.clone().unwrap_or_else(|| UNDEFINED.to_owned()),
-        spec.licence.to_string(),
-        state.clone(),
-    ];
+    let cell = |column| match column {
+        Column::Title => spec.title.to_string(),
+        Column::Family => row.architecture.family().to_owned(),
+        Column::Input => format!("{} px", spec.side_px),
+        Column::Parameters => format::millions(spec.parameters),
+        Column::File => size.clone().unwrap_or_else(|| UNDEFINED.to_owned()),
+        Column::Licence => spec.licence.to_string(),
+        Column::State => state.clone(),
+    };
     let font = FontId::proportional(theme::BODY);
     let small = FontId::proportional(SMALL);
     let strong = if place.is_here() {
@@ -294,11 +305,7 @@ fn row_ui(
     } else {
         palette.text.gamma_multiply(0.85)
     };
-    for (((column, ..), (left, own)), text) in COLUMNS
-        .into_iter()
-        .zip(columns(rect.left(), width))
-        .zip(&cells)
-    {
+    for (column, _, [left, own]) in columns(rect.left(), width) {
         let is_title = column == Column::Title;
         let colour = match column {
             Column::Title => strong,
@@ -312,7 +319,7 @@ fn row_ui(
         } else {
             small.clone()
         };
-        let mut job = eframe::egui::text::LayoutJob::simple_singleline(text.clone(), font, colour);
+        let mut job = eframe::egui::text::LayoutJob::simple_singleline(cell(column), font, colour);
         job.wrap = eframe::egui::text::TextWrapping::truncate_at_width(own);
         let galley = ui.painter().layout_job(job);
         let anchor = if is_number(column) {
