@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, figure};
+pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, GREY_TOLERANCE, figure};
 pub use self::files::write;
 pub use self::sidecar::sidecar;
 use crate::Result;

@@ -2,6 +2,8 @@
 //! place and no graphics device.
 #![cfg(feature = "gui")]
 
+#[path = "window/library.rs"]
+mod library;
 #[path = "window/stage.rs"]
 mod stage;
 
@@ -433,7 +435,7 @@ fn the_measured_value_at_the_exact_eta_replaces_the_interpolated_one() {
     stage.harness.run();
     let (generation, command) = stage.latest(Lane::Measure).expect("a measurement");
     assert!(matches!(command, Command::Measure { eta_l2, .. } if eta_l2 == 2.5));
-    let value = |stage: &Stage| stage.app().state.trained.value_at(2.5);
+    let value = |stage: &Stage| stage.app().state.lead().trained.value_at(2.5);
     assert!(matches!(value(&stage), ValueAtEta::Interpolated(_)));
     let answer = |generation| Event::Measured {
         generation,
@@ -494,7 +496,7 @@ fn the_value_at_the_marker_is_measured_again_when_the_profile_knows_more() {
             estimate,
         });
     };
-    let shown = |stage: &Stage| match stage.app().state.trained.value_at(2.0) {
+    let shown = |stage: &Stage| match stage.app().state.lead().trained.value_at(2.0) {
         ValueAtEta::Measured(estimate) => Some(estimate.r),
         _ => None,
     };
@@ -562,7 +564,7 @@ fn a_finished_curve_has_the_last_word_on_its_own_scales() {
         index: 0,
         estimate: early,
     });
-    let value = |stage: &Stage| stage.app().state.trained.value_at(1.0);
+    let value = |stage: &Stage| stage.app().state.lead().trained.value_at(1.0);
     assert!(matches!(value(&stage), ValueAtEta::Measured(e) if e.r == 1.16));
     stage.finish_profile(bump);
     assert!(matches!(value(&stage), ValueAtEta::Measured(e) if e.r == bump(1.0)));
@@ -582,7 +584,7 @@ fn r_shows_the_twin_and_hides_it_again() {
         [WeightsKind::Trained, WeightsKind::Random]
     );
     stage.finish_profile(decay);
-    assert!(stage.app().state.twin.run.is_some());
+    assert!(stage.app().state.lead().twin.run.is_some());
     assert!(stage.shows("twin"));
     assert_eq!(stage.app().state.exportable().len(), 2);
     stage.press(Key::R);
@@ -607,7 +609,9 @@ fn a_changed_question_makes_the_curve_stale_until_its_answer_comes() {
         panic!("a profile")
     };
     assert_eq!(recipes[0].seed, 17);
-    assert!(stage.app().state.trained.stale && stage.app().state.trained.run.is_some());
+    assert!(
+        stage.app().state.lead().trained.stale && stage.app().state.lead().trained.run.is_some()
+    );
     // The superseded request still speaks.
     let late = Arc::new(run(&recipes[0], decay));
     stage.say(Event::ProfileUpdated {
@@ -615,14 +619,14 @@ fn a_changed_question_makes_the_curve_stale_until_its_answer_comes() {
         index: 0,
         run: late,
     });
-    assert!(stage.app().state.trained.stale);
+    assert!(stage.app().state.lead().trained.stale);
     let fresh = Arc::new(run(&recipes[0], bump));
     stage.say(Event::ProfileUpdated {
         generation: new,
         index: 0,
         run: fresh,
     });
-    assert!(!stage.app().state.trained.stale);
+    assert!(!stage.app().state.lead().trained.stale);
 }
 
 #[test]
@@ -842,7 +846,7 @@ fn progress_is_told_in_words_and_cancel_keeps_what_is_shown() {
     stage.fail(Lane::Profile, ErrorKind::Cancelled, "profile");
     // Stopped on request: no error, the curve stays.
     assert!(stage.app().state.messages.is_empty());
-    assert!(stage.app().state.trained.run.is_some());
+    assert!(stage.app().state.lead().trained.run.is_some());
     stage.press(Key::Space);
     assert!(matches!(stage.sent().last(), Some(Command::Profile(_))));
 }
@@ -926,7 +930,7 @@ fn the_copied_command_is_the_recipe() {
     let line = line.expect("a copied line");
     let expected = etascope::cli::command_line(
         stage.app().state.source.as_ref().expect("a photograph"),
-        &stage.app().state.recipe,
+        std::slice::from_ref(&stage.app().state.recipe),
         false,
         &DeviceChoice::Auto,
         etascope::images::Background::default(),
@@ -988,7 +992,7 @@ fn every_failure_says_what_why_and_what_to_do_and_changes_nothing() {
                 .as_ref()
                 .is_some_and(|photo| photo.name == "chelsea.png")
         );
-        assert!(state.trained.run.is_some());
+        assert!(state.lead().trained.run.is_some());
         if lane == Lane::Device {
             assert_eq!(
                 state.device_choice,

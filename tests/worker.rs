@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SIDE: usize = 4;
 const INPUT_LEN: usize = 3 * SIDE * SIDE;
 const OUTPUT_LEN: usize = 5;
+/// What every fake encoder takes in memory.
+const WEIGHTS_BYTES: u64 = 100;
 
 /// How a call of the fake compute side goes on.
 enum Permit {
@@ -155,6 +157,16 @@ struct FakeEngine {
 }
 
 impl Engine for FakeEngine {
+    fn weights_bytes(&self, _: &str) -> Result<u64> {
+        Ok(WEIGHTS_BYTES)
+    }
+
+    fn unload(&mut self, encoder: &str, weights: WeightsKind) {
+        let _ = (self.turnstile.calls).send(format!("unload {encoder} {}", weights.name()));
+        self.loaded
+            .retain(|known| *known != (encoder.to_owned(), weights));
+    }
+
     fn use_device(&mut self, choice: &DeviceChoice) -> Result<DeviceInfo> {
         self.turnstile.pass("use_device")?;
         self.loaded.clear();
@@ -173,7 +185,10 @@ impl Engine for FakeEngine {
     fn load(&mut self, encoder: &str, weights: WeightsKind) -> Result<()> {
         let key = (encoder.to_owned(), weights);
         if !self.loaded.contains(&key) {
-            self.turnstile.pass(format!("load {}", weights.name()))?;
+            self.turnstile.pass(match encoder {
+                "linear" => format!("load {}", weights.name()),
+                other => format!("load {other} {}", weights.name()),
+            })?;
             self.loaded.push(key);
         }
         Ok(())
@@ -357,6 +372,7 @@ fn generation(event: &Event) -> Generation {
         | Event::Exported { generation, .. }
         | Event::Finished { generation, .. }
         | Event::Failed { generation, .. } => *generation,
+        Event::Memory(_) => Generation::default(),
     }
 }
 
@@ -451,8 +467,11 @@ fn a_newer_profile_supersedes_the_older_and_no_stale_result_follows() {
     while worker.events().try_recv().is_ok() {}
     control.open();
     let events = until_end(&worker, newer);
+    // What is in memory answers no request.
+    let is_answer = |event: &&Event| !matches!(event, Event::Memory(_));
+    let mut answers = events.iter().filter(is_answer);
     assert!(
-        events.iter().all(|event| generation(event) == newer),
+        answers.all(|event| generation(event) == newer),
         "{events:?}"
     );
     assert!(older < newer && !updates(&events, newer).is_empty());
@@ -923,4 +942,98 @@ fn every_event_wakes_the_window_once() {
     drop(worker);
     events += events_of_the_rest.try_iter().count();
     assert_eq!(woken.try_iter().count(), events);
+}
+
+// ---- Weights in memory -----------------------------------------------------------------------------
+
+/// A recipe for another encoder of the fake compute side.
+fn recipe_of(encoder: &str, weights: WeightsKind) -> ProfileRecipe {
+    ProfileRecipe {
+        encoder: encoder.to_owned(),
+        ..recipe(weights)
+    }
+}
+
+/// Profiles that run to their end, and what the compute side was asked to load and unload for them.
+fn loads_of(worker: &Worker, control: &Control, recipes: Vec<ProfileRecipe>) -> Vec<String> {
+    let request = worker.send(Command::Profile(recipes)).unwrap();
+    let events = until_end(worker, request);
+    assert!(failure(&events, request).is_none());
+    let calls = control.calls.try_iter();
+    calls.filter(|call| call.contains("load ")).collect()
+}
+
+/// What the worker says of its memory next: names and kinds, least recently used first.
+fn memory_with(worker: &Worker, expected: &[(&str, WeightsKind)]) -> etascope::worker::Memory {
+    loop {
+        if let Event::Memory(memory) = next(worker) {
+            let names = memory
+                .loaded
+                .iter()
+                .map(|l| (l.encoder.as_str(), l.weights));
+            if names.eq(expected.iter().copied()) {
+                return memory;
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_that_are_not_in_use_give_way_under_the_budget_the_longest_unused_first() {
+    use WeightsKind::Trained;
+    let (worker, mut control) = ready();
+    control.open();
+    worker
+        .send(Command::SetBudget(2 * WEIGHTS_BYTES + 50))
+        .unwrap();
+    let one = |name: &str| loads_of(&worker, &control, vec![recipe_of(name, Trained)]);
+    assert_eq!(one("a"), ["load a trained"]);
+    assert_eq!(one("b"), ["load b trained"]);
+    // Used again, so that b is now the longest unused; what is known needs no loading.
+    assert_eq!(one("a"), [""; 0]);
+    // It goes before the new one comes: the budget holds at every moment.
+    assert_eq!(one("c"), ["unload b trained", "load c trained"]);
+    assert_eq!(one("a"), [""; 0]);
+    assert_eq!(one("b"), ["unload c trained", "load b trained"]);
+}
+
+#[test]
+fn encoders_in_use_stay_even_beyond_the_budget_and_go_when_they_are_not() {
+    use WeightsKind::{Random, Trained};
+    let (worker, mut control) = ready();
+    control.open();
+    worker.send(Command::SetBudget(WEIGHTS_BYTES + 50)).unwrap();
+    let both = vec![recipe_of("a", Trained), recipe_of("b", Trained)];
+    let together = loads_of(&worker, &control, both);
+    assert_eq!(together, ["load a trained", "load b trained"]);
+    // Only the twin of b is needed now: the others go before it comes.
+    let request = worker
+        .send(Command::Profile(vec![recipe_of("b", Random)]))
+        .unwrap();
+    let memory = memory_with(&worker, &[("b", Random)]);
+    assert_eq!(memory.used_bytes(), WEIGHTS_BYTES);
+    assert!(memory.is_in_use("b", Random) && !memory.is_in_use("a", Trained));
+    until_end(&worker, request);
+    let calls: Vec<String> = control.calls.try_iter().collect();
+    let order = |call: &str| calls.iter().position(|known| known == call).unwrap();
+    assert!(order("unload a trained") < order("load b random"));
+}
+
+#[test]
+fn a_smaller_budget_takes_effect_at_once_and_another_device_starts_empty() {
+    use WeightsKind::{Random, Trained};
+    let (worker, mut control) = ready();
+    control.open();
+    let both = vec![recipe_of("a", Trained), recipe_of("a", Random)];
+    loads_of(&worker, &control, both);
+    loads_of(&worker, &control, vec![recipe_of("a", Trained)]);
+    worker.send(Command::SetBudget(0)).unwrap();
+    let memory = memory_with(&worker, &[("a", Trained)]);
+    assert_eq!(memory.budget_bytes, 0);
+    assert_eq!(
+        control.calls.try_iter().collect::<Vec<_>>(),
+        ["unload a random"]
+    );
+    worker.send(Command::UseDevice(DeviceChoice::Cpu)).unwrap();
+    memory_with(&worker, &[]);
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use eframe::egui::{Color32, ColorImage, Context, Event, Ui, ViewportCommand, gui_zoom};
 
+use super::host::is_weights;
 use super::intent::{Intent, Scene};
 use super::panels::{cards, eta, response};
-use super::settings::AxisScale;
+use super::settings::{AxisScale, MEGABYTE};
 use super::state::{Content, Place};
 use super::ui_command::UiCommand;
-use super::view::{Card, DialogState};
+use super::view::{Card, DialogState, LibraryPage};
 use super::{EtascopeApp, theme};
 use crate::images::Background;
 use crate::worker::ImageSource;
@@ -26,7 +27,11 @@ impl EtascopeApp {
                 .map(|file| file.path().to_owned())
         });
         if let Some(path) = dropped {
-            self.open(ImageSource::Path(path));
+            if is_weights(&path) {
+                self.open_weights(path.to_string_lossy().into_owned());
+            } else {
+                self.open(ImageSource::Path(path));
+            }
         }
         self.take_paste(context);
         for command in UiCommand::pressed(context) {
@@ -70,6 +75,11 @@ impl EtascopeApp {
             UiCommand::Paste => context.send_viewport_cmd(ViewportCommand::RequestPaste),
             UiCommand::Export => self.view.open(Card::Export),
             UiCommand::CopyCommand => self.copy_command(context),
+            UiCommand::Encoders => self.open_library(LibraryPage::Encoders),
+            UiCommand::OpenWeights => {
+                self.open_library(LibraryPage::File);
+                self.browse_weights();
+            }
             UiCommand::Quit => context.send_viewport_cmd(ViewportCommand::Close),
             UiCommand::ToggleTwin => self.state.show_twin(!self.state.twin_shown),
             UiCommand::NewSeed => self.state.set_seed(fresh_seed()),
@@ -104,6 +114,29 @@ impl EtascopeApp {
         self.desktop.pick_file();
     }
 
+    fn open_library(&mut self, page: LibraryPage) {
+        self.view.open(Card::Encoders);
+        self.view.library.page = page;
+        self.view.library.search.clear();
+        let lead = self.state.spec();
+        self.view.library.select(&lead.name);
+        // Files may have come or gone since the last time.
+        self.state.library.list();
+    }
+
+    fn browse_weights(&mut self) {
+        self.view.dialog = DialogState::Asked;
+        self.desktop.pick_weights();
+    }
+
+    /// Looks into a weights file, and shows what it is before anything is used.
+    pub(super) fn open_weights(&mut self, file: String) {
+        self.open_library(LibraryPage::File);
+        self.view.library.path.clone_from(&file);
+        self.view.library.proposal = None;
+        self.state.library.inspect(file, None);
+    }
+
     /// Escape: the topmost thing first.
     fn close_or_cancel(&mut self) {
         let newest = self
@@ -129,7 +162,7 @@ impl EtascopeApp {
         };
         let line = crate::cli::command_line(
             source,
-            &self.state.recipe,
+            &self.state.recipes(),
             self.state.twin_shown,
             &self.state.device_choice,
             Background::default(),
@@ -153,7 +186,32 @@ impl EtascopeApp {
                 Intent::BrowseFile => self.browse(),
                 Intent::BrowseFolder => self.desktop.pick_folder(),
                 Intent::SetEta(eta) => self.state.set_eta(eta),
-                Intent::Encoder(name) => self.state.choose_encoder(name),
+                Intent::Encoder(name) => {
+                    self.state.choose_encoder(name);
+                    self.view.reset_plots = true;
+                }
+                Intent::AddEncoder(name) => {
+                    self.state.add_encoder(name);
+                    self.view.reset_plots = true;
+                }
+                Intent::RemoveEncoder(name) => {
+                    self.state.remove_encoder(name);
+                    self.view.reset_plots = true;
+                }
+                Intent::Look(name) => self.state.library.look(name),
+                Intent::Fetch(name) => self.state.library.fetch(name),
+                Intent::StopFetching(name) => self.state.library.stop_fetching(name),
+                Intent::Inspect { file, encoder } => {
+                    self.view.library.proposal = None;
+                    let encoder = encoder.map(str::to_owned);
+                    self.state.library.inspect(file, encoder);
+                }
+                Intent::Adopt(encoder) => self.state.library.adopt(&encoder),
+                Intent::BrowseWeights => self.browse_weights(),
+                Intent::Budget(megabytes) => {
+                    self.settings.weights_budget_mb = megabytes;
+                    self.state.set_budget(megabytes * MEGABYTE);
+                }
                 Intent::Readout(readout) => self.state.choose_readout(readout),
                 Intent::Family(family) => self.state.choose_family(family),
                 Intent::Seed(seed) => self.state.set_seed(seed),

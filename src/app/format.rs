@@ -45,6 +45,21 @@ pub fn with_error(value: f64, error: f64) -> String {
     format!("{value:.decimals$} ± {error:.decimals$}").replace('-', "−")
 }
 
+/// Bytes in decimal megabytes, as servers count: `13.6 MB`, `347 MB`, `1.20 GB`.
+pub fn file_size(bytes: u64) -> String {
+    let megabytes = bytes as f64 / 1e6;
+    if megabytes < 1000.0 {
+        format!("{} MB", significant(megabytes, 3))
+    } else {
+        format!("{} GB", significant(megabytes / 1000.0, 3))
+    }
+}
+
+/// Parameters in millions: `25.6 M`.
+pub fn millions(count: usize) -> String {
+    format!("{} M", significant(count as f64 / 1e6, 3))
+}
+
 /// A duration to the second: `12 s`, `1 min 05 s`, `2 h 10 min`; below ten seconds with a decimal.
 pub fn duration(time: Duration) -> String {
     let secs = time.as_secs();

@@ -8,11 +8,13 @@ use eframe::egui::{ColorImage, Context};
 
 use super::settings::Settings;
 use crate::device::DeviceInfo;
-use crate::worker::{Command, Event, Generation, Worker};
+use crate::worker::{Command, Event, Generation, Library, LibraryAnswer, LibraryRequest, Worker};
 use crate::{Error, ErrorKind, Result};
 
 /// Extensions that the file dialog offers; what counts is the content.
 const EXTENSIONS: [&str; 8] = ["png", "jpg", "jpeg", "webp", "tif", "tiff", "bmp", "gif"];
+/// Extensions of weight files that the file dialog offers.
+const WEIGHT_EXTENSIONS: [&str; 7] = ["safetensors", "pth", "pt", "bin", "ckpt", "tar", "json"];
 /// A dialog that is gone sooner was most likely never there: without a portal the answer is the same
 /// as that of a reader who cancels.
 const DIALOG_MIN: Duration = Duration::from_millis(700);
@@ -38,11 +40,31 @@ impl Link for Worker {
     }
 }
 
+/// The library of encoders as the window sees it.
+pub trait Librarian {
+    /// Asks for something; never blocks.
+    fn ask(&mut self, request: LibraryRequest);
+    /// The next answer, if any.
+    fn poll(&mut self) -> Option<LibraryAnswer>;
+}
+
+impl Librarian for Library {
+    fn ask(&mut self, request: LibraryRequest) {
+        Library::ask(self, request);
+    }
+
+    fn poll(&mut self) -> Option<LibraryAnswer> {
+        Library::poll(self)
+    }
+}
+
 /// What the desktop answers, some time after it was asked.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A photograph was chosen.
     File(PathBuf),
+    /// A weights file was chosen.
+    Weights(PathBuf),
     /// A folder was chosen.
     Folder(PathBuf),
     /// The reader closed the dialog without a choice.
@@ -62,6 +84,8 @@ pub enum Answer {
 pub trait Desktop {
     /// Shows the system's dialog for a photograph.
     fn pick_file(&mut self);
+    /// Shows the system's dialog for a weights file.
+    fn pick_weights(&mut self);
     /// Shows the system's dialog for a folder.
     fn pick_folder(&mut self);
     /// Lists the compute devices.
@@ -132,6 +156,16 @@ impl Desktop for SystemDesktop {
         });
     }
 
+    fn pick_weights(&mut self) {
+        self.run("weights-dialog", || {
+            let dialog = rfd::FileDialog::new()
+                .set_title("Open weights file")
+                .add_filter("Weights", &WEIGHT_EXTENSIONS)
+                .add_filter("All files", &["*"]);
+            Some(ask(|| dialog.pick_file(), Answer::Weights))
+        });
+    }
+
     fn pick_folder(&mut self) {
         self.run("folder-dialog", || {
             let dialog = rfd::FileDialog::new().set_title("Folder for the files");
@@ -187,5 +221,14 @@ fn write_png(image: &ColorImage, path: &Path) -> Result<PathBuf> {
             error,
             "Choose a folder that can be written and a name that ends in .png",
         )
+    })
+}
+
+/// Whether a dropped file is one of weights, judged by its name: photographs have other extensions.
+pub(super) fn is_weights(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        let lower = extension.to_lowercase();
+        WEIGHT_EXTENSIONS.contains(&lower.as_str())
     })
 }

@@ -34,8 +34,31 @@ pub enum Intent {
     BrowseFolder,
     /// Move the marker.
     SetEta(f64),
-    /// Choose an encoder by name.
+    /// Choose the leading encoder by name.
     Encoder(&'static str),
+    /// Put an encoder on screen beside the others.
+    AddEncoder(&'static str),
+    /// Take an encoder off the screen.
+    RemoveEncoder(&'static str),
+    /// Ask for size and place of an encoder's published weights.
+    Look(&'static str),
+    /// Fetch what was offered.
+    Fetch(&'static str),
+    /// Stop fetching, or forget an offer or a failure.
+    StopFetching(&'static str),
+    /// Look into a weights file, by itself or held against an encoder.
+    Inspect {
+        /// Path, with `#PREFIX` for one of several copies of a network.
+        file: String,
+        /// Registry name.
+        encoder: Option<&'static str>,
+    },
+    /// Use the file that was looked into as this encoder.
+    Adopt(String),
+    /// Show the system's dialog for a weights file.
+    BrowseWeights,
+    /// Let the weights in memory take so many decimal megabytes.
+    Budget(u64),
     /// Choose the feature.
     Readout(Readout),
     /// Choose the directions.

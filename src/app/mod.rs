@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 
 use eframe::egui::{self, Ui, ViewportCommand};
 
-pub use host::{Answer, Desktop, Link, SystemDesktop};
+pub use host::{Answer, Desktop, Librarian, Link, SystemDesktop};
 pub use intent::{Intent, Scene};
 pub use settings::{AxisScale, Settings, ThemeChoice};
 pub use start::{Options, Screenshot, run};
@@ -36,8 +36,9 @@ pub use view::View;
 
 use crate::encoders::EncoderSpec;
 use crate::images::bundled;
-use crate::worker::{Event, ImageSource};
+use crate::worker::{Event, ImageSource, LibraryAnswer};
 use crate::{Error, ErrorKind, Result};
+use settings::MEGABYTE;
 use shooting::Shooting;
 use state::{Content, Place};
 use view::{Card, DialogState};
@@ -52,13 +53,14 @@ pub struct EtascopeApp {
     pub view: View,
     saved: Settings,
     link: Box<dyn Link>,
+    library: Box<dyn Librarian>,
     desktop: Box<dyn Desktop>,
     screenshot: Option<Shooting>,
     outcome: Option<Arc<Mutex<Result<()>>>>,
 }
 
 impl EtascopeApp {
-    /// The window over a worker and a desktop. It opens the photograph of `options`, or a bundled
+    /// The window over a worker, a library of encoders and a desktop. It opens the photograph of `options`, or a bundled
     /// one, at once.
     ///
     /// # Errors
@@ -67,6 +69,7 @@ impl EtascopeApp {
         context: &egui::Context,
         catalogue: Vec<&'static EncoderSpec>,
         link: Box<dyn Link>,
+        library: Box<dyn Librarian>,
         desktop: Box<dyn Desktop>,
         settings: Settings,
         options: Options,
@@ -89,11 +92,16 @@ impl EtascopeApp {
             saved: settings.clone(),
             settings,
             link,
+            library,
             desktop,
             screenshot: options.screenshot.map(|shot| Shooting::new(shot.path)),
             outcome: None,
         };
         app.desktop.list_devices();
+        let budget_bytes = app.settings.weights_budget_mb * MEGABYTE;
+        if budget_bytes != app.state.memory.budget_bytes {
+            app.state.set_budget(budget_bytes);
+        }
         let first = options
             .image
             .unwrap_or_else(|| ImageSource::Bundled(bundled::NAMES[0].to_owned()));
@@ -113,13 +121,31 @@ impl EtascopeApp {
                 self.settings.remember(path);
             }
         }
+        while let Some(answer) = self.library.poll() {
+            self.take_from_library(answer);
+        }
         while let Some(answer) = self.desktop.poll() {
             self.take(answer, context);
         }
         self.send();
     }
 
+    /// A file that was opened as weights is on screen as soon as it is known: its card then closes.
+    fn take_from_library(&mut self, answer: LibraryAnswer) {
+        let before = self.state.spec();
+        self.state.apply_library(answer);
+        if !std::ptr::eq(before, self.state.spec()) {
+            self.view.reset_plots = true;
+            if self.view.card == Some(Card::Encoders) {
+                self.view.card = None;
+            }
+        }
+    }
+
     fn send(&mut self) {
+        for request in self.state.library.take_requests() {
+            self.library.ask(request);
+        }
         for command in self.state.take_commands() {
             match self.link.send(command.clone()) {
                 Ok(generation) => self.state.sent(&command, generation),
@@ -131,6 +157,9 @@ impl EtascopeApp {
     fn take(&mut self, answer: Answer, context: &egui::Context) {
         match answer {
             Answer::File(path) => self.open(ImageSource::Path(path)),
+            Answer::Weights(path) => {
+                self.open_weights(path.to_string_lossy().into_owned());
+            }
             Answer::Folder(path) => self.view.export.folder = path.display().to_string(),
             Answer::DialogClosed => {
                 self.view.dialog = DialogState::Hidden;

@@ -2,6 +2,7 @@
 
 use eframe::egui::{Color32, Ui};
 
+use super::state::SHOWN_MAX;
 use crate::figure::palette::OKABE_ITO;
 
 /// Index in [`OKABE_ITO`].
@@ -11,6 +12,8 @@ const GREEN: usize = 2;
 const PURPLE: usize = 3;
 const ORANGE: usize = 4;
 const SKY: usize = 5;
+const BLACK: usize = 6;
+const YELLOW: usize = 7;
 
 /// Colours by what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ impl Palette {
                 prediction: Color32::from_rgb(0x00, 0x85, 0x61),
                 warning: Color32::from_rgb(0x9a, 0x5b, 0x00),
                 error: Color32::from_rgb(0xb3, 0x3a, 0x0c),
-                good: hue(GREEN),
+                good: Color32::from_rgb(0x00, 0x79, 0x59),
                 below: hue(BLUE),
                 above: hue(VERMILION),
             }
@@ -106,11 +109,11 @@ impl Palette {
         Self::of(ui.visuals().dark_mode)
     }
 
-    /// Hue of the encoder with this place in the catalogue: Okabe–Ito, the lighter of each pair on
-    /// dark ground.
+    /// Hue of the encoder with this place among those that are compared: Okabe–Ito, the lighter of
+    /// each pair on dark ground.
     pub fn encoder(&self, index: usize) -> Color32 {
-        const ON_LIGHT: [usize; 3] = [BLUE, VERMILION, GREEN];
-        const ON_DARK: [usize; 3] = [SKY, ORANGE, GREEN];
+        const ON_LIGHT: [usize; SHOWN_MAX] = [BLUE, VERMILION, GREEN, BLACK];
+        const ON_DARK: [usize; SHOWN_MAX] = [SKY, ORANGE, GREEN, YELLOW];
         let order = if self.dark { ON_DARK } else { ON_LIGHT };
         hue(order[index % order.len()])
     }
@@ -154,18 +157,12 @@ mod tests {
         for dark in [true, false] {
             let p = Palette::of(dark);
             for ground in [p.card, p.ground] {
-                for text in [p.text, p.weak, p.warning, p.error] {
+                for text in [p.text, p.weak, p.warning, p.error, p.good] {
                     assert!(contrast(text, ground) >= 4.5, "{text:?} on {ground:?}");
                 }
             }
-            let lines = [
-                p.marker,
-                p.prediction,
-                p.reference,
-                p.encoder(0),
-                p.encoder(1),
-            ];
-            for line in lines {
+            let encoders = (0..SHOWN_MAX).map(|slot| p.encoder(slot));
+            for line in encoders.chain([p.marker, p.prediction, p.reference]) {
                 assert!(contrast(line, p.well) >= 3.0, "{line:?} on {:?}", p.well);
             }
         }

@@ -7,10 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceChoice;
 use crate::render::ViewMode;
+use crate::worker::DEFAULT_BUDGET_BYTES;
 use crate::{Error, ErrorKind, Result};
 
 /// Files in the recent list.
 const RECENT_MAX: usize = 8;
+/// Bytes of a decimal megabyte.
+pub const MEGABYTE: u64 = 1_000_000;
+/// Least and most that the weights in memory can be allowed, in decimal megabytes.
+pub const BUDGET_RANGE_MB: [u64; 2] = [100, 100_000];
 
 /// Light, dark, or as the system has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,8 +54,10 @@ pub struct Settings {
     pub recent: Vec<PathBuf>,
     /// Compute device.
     pub device: DeviceChoice,
-    /// Whether the random twin is shown.
+    /// Whether the random twins are shown.
     pub twin: bool,
+    /// What the weights in memory may take, in decimal megabytes.
+    pub weights_budget_mb: u64,
     /// Scale of the η axis.
     pub x_scale: AxisScale,
     /// Scale of the r axis.
@@ -74,6 +81,7 @@ impl Default for Settings {
             recent: Vec::new(),
             device: DeviceChoice::Auto,
             twin: false,
+            weights_budget_mb: DEFAULT_BUDGET_BYTES / MEGABYTE,
             x_scale: AxisScale::Log,
             y_scale: AxisScale::Linear,
             view: ViewMode::Split,
@@ -102,6 +110,8 @@ impl Settings {
             Self::default()
         });
         settings.zoom = settings.zoom.clamp(0.5, 3.0);
+        let [least, most] = BUDGET_RANGE_MB;
+        settings.weights_budget_mb = settings.weights_budget_mb.clamp(least, most);
         settings
     }
 

@@ -11,7 +11,7 @@ use super::settings::{Settings, ThemeChoice};
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
 use crate::render::PreviewPipeline;
-use crate::worker::{ImageSource, Worker};
+use crate::worker::{ImageSource, Library, Worker};
 use crate::{Error, ErrorKind, Result};
 
 /// Size of the window at the first start, in points.
@@ -122,11 +122,23 @@ fn create(
         .unwrap_or_else(|| settings.device.clone());
     let waker = egui_context.clone();
     let worker = Worker::spawn(choice, move || waker.request_repaint())?;
+    let waker = egui_context.clone();
+    let library = Library::new(move || waker.request_repaint());
     let desktop = SystemDesktop::new(egui_context.clone(), settings_path);
+    let mut catalogue = registry::specs();
+    // An encoder that the command line named: weights from a file, or weights that are missing, which
+    // loading then explains.
+    if let Some(name) = &options.encoder
+        && let Ok(spec) = registry::find(name)
+        && !catalogue.iter().any(|known| known.name == spec.name)
+    {
+        catalogue.push(spec);
+    }
     let mut app = EtascopeApp::new(
         &egui_context,
-        registry::specs(),
+        catalogue,
         Box::new(worker),
+        Box::new(library),
         Box::new(desktop),
         settings,
         options,

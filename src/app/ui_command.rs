@@ -13,6 +13,10 @@ pub enum UiCommand {
     Export,
     /// Copy the command line that computes the same.
     CopyCommand,
+    /// Find, fetch and compare encoders.
+    Encoders,
+    /// Open a weights file of the reader's own.
+    OpenWeights,
     /// Leave.
     Quit,
     /// Show or hide the random twin.
@@ -57,11 +61,13 @@ pub enum UiCommand {
 
 impl UiCommand {
     /// All of them, in the order of the list of keys.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Open,
         Self::Paste,
         Self::Export,
         Self::CopyCommand,
+        Self::Encoders,
+        Self::OpenWeights,
         Self::Quit,
         Self::ToggleTwin,
         Self::NewSeed,
@@ -91,6 +97,8 @@ impl UiCommand {
             Self::Paste => "Paste photograph",
             Self::Export => "Export…",
             Self::CopyCommand => "Copy as command",
+            Self::Encoders => "Encoder browser…",
+            Self::OpenWeights => "Open weights file…",
             Self::Quit => "Quit",
             Self::ToggleTwin => "Random twin",
             Self::NewSeed => "New seed",
@@ -121,6 +129,8 @@ impl UiCommand {
             Self::Paste => "Use the image or the file on the clipboard",
             Self::Export => "Write table, sidecar and figure of the curves on screen",
             Self::CopyCommand => "Copy the command line that computes the same without a window",
+            Self::Encoders => "Find, fetch, use and compare encoders",
+            Self::OpenWeights => "Use weights of your own: safetensors or PyTorch",
             Self::Quit => "Leave the program",
             Self::ToggleTwin => "Compare with the same architecture at random initialisation",
             Self::NewSeed => "Draw another set of directions",
@@ -154,6 +164,8 @@ impl UiCommand {
                 Modifiers::COMMAND.plus(Modifiers::SHIFT),
                 Key::C,
             )),
+            Self::Encoders => plain(Key::B),
+            Self::OpenWeights => plain(Key::W),
             Self::Quit => command(Key::Q),
             Self::ToggleTwin => plain(Key::R),
             Self::NewSeed => plain(Key::N),

@@ -12,6 +12,8 @@ use crate::worker::ExportFormat;
 pub enum Card {
     /// Choice of a photograph.
     Open,
+    /// The encoders: find, fetch, use, compare; and weights files.
+    Encoders,
     /// What to export and where.
     Export,
     /// All keys.
@@ -35,6 +37,8 @@ pub struct View {
     pub dialog: DialogState,
     /// The export card.
     pub export: ExportForm,
+    /// The card of the encoders.
+    pub library: LibraryView,
     /// η as it is being typed.
     pub eta_text: Option<String>,
     /// The seed as it is being typed.
@@ -70,10 +74,72 @@ impl View {
     pub fn open(&mut self, card: Card) {
         self.card = Some(card);
         self.card_is_new = true;
-        if card == Card::Open {
+        if matches!(card, Card::Open | Card::Encoders) {
             self.dialog = DialogState::Hidden;
         }
     }
+}
+
+/// The card of the encoders.
+#[derive(Clone, Debug, Default)]
+pub struct LibraryView {
+    /// Which page it shows.
+    pub page: LibraryPage,
+    /// What is searched for.
+    pub search: String,
+    /// The family that the list keeps to.
+    pub family: Option<&'static str>,
+    /// Whether the list keeps to encoders whose weights are here.
+    pub here_only: bool,
+    /// The column that orders the list; without one it is in the registry's order.
+    pub sort: Option<(Column, bool)>,
+    /// Name of the selected encoder.
+    pub selected: String,
+    /// Whether the selected row is to be scrolled to.
+    pub scroll_to_selected: bool,
+    /// Upper edge and height of the visible part of the list in the last frame, in points.
+    pub seen: [f32; 2],
+    /// Path of a weights file.
+    pub path: String,
+    /// The encoder chosen among the proposals for the file.
+    pub proposal: Option<String>,
+}
+
+impl LibraryView {
+    /// Selects a row, and shows it.
+    pub fn select(&mut self, name: &str) {
+        name.clone_into(&mut self.selected);
+        self.scroll_to_selected = true;
+    }
+}
+
+/// A page of the card of the encoders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LibraryPage {
+    /// The list with the details of the selected encoder.
+    #[default]
+    Encoders,
+    /// A weights file of the reader's own.
+    File,
+}
+
+/// A column of the list of encoders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Title.
+    Title,
+    /// Family.
+    Family,
+    /// Input side.
+    Input,
+    /// Number of parameters.
+    Parameters,
+    /// Size of the weight file.
+    File,
+    /// Licence of the weights.
+    Licence,
+    /// Whether the weights are here.
+    State,
 }
 
 /// Where the system's dialog is.

@@ -11,19 +11,21 @@ use super::values::{
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
 use crate::images::Background;
-use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
+use crate::recipe::{Preset, ProfileRecipe, WeightsKind, paper_etas};
 use crate::worker::ImageSource;
 use crate::{Error, ErrorKind, Result};
 
-/// The command that computes `recipe` for a photograph, with the encoder's twin if `twin` is set,
-/// and writes it to `folder`: quoted for a POSIX shell, options at their defaults left out.
+/// The command that computes `recipes`, those of one or more trained encoders, for a photograph, with
+/// the encoders' twins if `twin` is set, and writes them to `folder`: quoted for a POSIX shell, options
+/// at their defaults left out.
 ///
 /// # Errors
 /// [`ErrorKind::Request`] where no command can name the photograph (it was pasted or dropped as
-/// bytes), the encoder or the stage.
+/// bytes), an encoder or the stage, or ask what the recipes ask: of several encoders one command asks
+/// the same, each on the scales of its own input side or all on the same.
 pub fn command_line(
     image: &ImageSource,
-    recipe: &ProfileRecipe,
+    recipes: &[ProfileRecipe],
     twin: bool,
     device: &DeviceChoice,
     background: Background,
@@ -37,11 +39,34 @@ pub fn command_line(
             remedy,
         )
     };
+    let Some((recipe, others)) = recipes.split_first() else {
+        return Err(cannot("no encoder is named", "Choose an encoder"));
+    };
     let spec = registry::find(&recipe.encoder)?;
     let image = write_image(image)
         .ok_or_else(|| cannot("the photograph is not a file", "Save it and open the file"))?;
     let readout = write_readout(&recipe.readout, spec)
         .ok_or_else(|| cannot("the encoder has no such stage", "Choose another readout"))?;
+
+    let on_own_scales = recipe.etas_l2 == paper_etas(spec.side_px);
+    for other in others {
+        let spec = registry::find(&other.encoder)?;
+        let etas_l2 = if on_own_scales {
+            paper_etas(spec.side_px)
+        } else {
+            recipe.etas_l2.clone()
+        };
+        let same = ProfileRecipe {
+            encoder: other.encoder.clone(),
+            readout: other.readout.clone(),
+            etas_l2,
+            ..recipe.clone()
+        };
+        if *other != same || write_readout(&other.readout, spec).as_ref() != Some(&readout) {
+            let why = format!("{} is asked something else", spec.title);
+            return Err(cannot(&why, "Ask all encoders the same"));
+        }
+    }
 
     let mut base = ProfileRecipe::interactive(&recipe.encoder, WeightsKind::Trained, spec.side_px);
     let preset = preset_of(recipe);
@@ -49,10 +74,23 @@ pub fn command_line(
 
     let mut words: Vec<String> = vec!["etascope".into(), "profile".into()];
     let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    let (encoder, weights) = registry::split_local(&recipe.encoder);
-    option("encoder", encoder.to_owned());
-    if let Some(file) = weights {
-        option("weights", file.to_owned());
+    if others.is_empty() {
+        let (encoder, weights) = registry::split_local(&recipe.encoder);
+        option("encoder", encoder.to_owned());
+        if let Some(file) = weights {
+            option("weights", file.to_owned());
+        }
+    } else {
+        let names: Vec<&str> = (recipes.iter())
+            .map(|recipe| recipe.encoder.as_str())
+            .collect();
+        if names.iter().any(|name| name.contains(',')) {
+            return Err(cannot(
+                "the name of a weights file holds a comma, which stands between encoders",
+                "Rename the file",
+            ));
+        }
+        option("encoder", names.join(","));
     }
     if recipe.readout != base.readout {
         option("readout", readout);
@@ -212,8 +250,15 @@ mod tests {
             let image = ImageSource::Bundled("chelsea".into());
             let device = DeviceChoice::Cpu;
             let colour = Background([1, 2, 3]);
-            let line = command_line(&image, &recipe, true, &device, colour, folder)
-                .expect("a bundled photograph has a name");
+            let line = command_line(
+                &image,
+                std::slice::from_ref(&recipe),
+                true,
+                &device,
+                colour,
+                folder,
+            )
+            .expect("a bundled photograph has a name");
             let job = parse(&line);
             assert_eq!(
                 job.recipes,
@@ -223,6 +268,48 @@ mod tests {
             assert_eq!((job.device, job.background), (device, colour));
             assert_eq!(job.folder, folder);
         }
+    }
+
+    #[test]
+    fn several_encoders_are_one_command_that_parses_back() {
+        let folder = Path::new("out");
+        let image = ImageSource::Bundled("coffee".into());
+        let write = |recipes: &[ProfileRecipe]| {
+            let colour = Background::default();
+            command_line(&image, recipes, true, &DeviceChoice::Auto, colour, folder)
+        };
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/assets/encoders/squeezenet1_1.safetensors"
+        );
+        let local = registry::local_name("squeezenet1_1", file);
+        let names = ["efficientnet_lite0", "squeezenet1_1", &local];
+        let mut recipes = names.map(|name| {
+            let spec = registry::find(name).expect("a known encoder");
+            let mut recipe = ProfileRecipe::interactive(name, WeightsKind::Trained, spec.side_px);
+            recipe.readout = Readout::Logits;
+            recipe.seed = 3;
+            recipe
+        });
+        let line = write(&recipes).expect("one question");
+        let expected: Vec<ProfileRecipe> = (recipes.iter())
+            .flat_map(|recipe| [recipe.clone(), recipe.with_weights(WeightsKind::Random)])
+            .collect();
+        assert_eq!(parse(&line).recipes, expected, "{line}");
+
+        // Another question, and a stage of one encoder alone, no one command can ask.
+        recipes[1].seed = 4;
+        assert_eq!(
+            write(&recipes).expect_err("two seeds").kind,
+            ErrorKind::Request
+        );
+        recipes[1].seed = 3;
+        for recipe in &mut recipes {
+            recipe.readout = Readout::Stage(0);
+        }
+        let error = write(&recipes).expect_err("stages of different names");
+        assert_eq!(error.kind, ErrorKind::Request);
+        assert!(write(&[]).is_err());
     }
 
     #[test]
@@ -238,7 +325,7 @@ mod tests {
             let folder = Path::new("my results");
             let line = command_line(
                 &image,
-                &recipe,
+                std::slice::from_ref(&recipe),
                 false,
                 &device,
                 Background::default(),
@@ -262,7 +349,7 @@ mod tests {
         let image = ImageSource::Bundled("chelsea".into());
         let line = command_line(
             &image,
-            &recipe,
+            &[recipe],
             true,
             &DeviceChoice::Auto,
             Background::default(),
@@ -284,7 +371,7 @@ mod tests {
         };
         let error = command_line(
             &image,
-            &recipe,
+            &[recipe],
             true,
             &DeviceChoice::Auto,
             Background::default(),

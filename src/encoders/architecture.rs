@@ -97,6 +97,21 @@ impl Architecture {
         "swinv2_base_window12to24_192to384",
     ];
 
+    /// The family's name for people.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Self::EfficientNetLite(_) => "EfficientNet-Lite",
+            Self::SqueezeNet(_) => "SqueezeNet",
+            Self::ResNet(_) => "ResNet",
+            Self::Vgg(_) => "VGG",
+            Self::WideResNet(_) => "Wide ResNet",
+            Self::AlexNet(_) => "AlexNet",
+            Self::ConvNeXt(_) => "ConvNeXt",
+            Self::Vit(_) => "ViT",
+            Self::SwinV2(_) => "Swin V2",
+        }
+    }
+
     /// The published network of this name: torchvision's and timm's names, with `_cifar` for networks of
     /// ten classes whose stem suits 32 pixels. `None` where there is none.
     pub fn published(name: &str) -> Option<Self> {

@@ -31,7 +31,7 @@ const LINEAR_R_MAX: f64 = 20.0;
 const THIN_OVERSHOOT: f64 = 2.0;
 /// Encoders whose inputs differ in grey levels per η by no more than this share the second axis: on
 /// four decades it moves a tick by less than the width of a line.
-const GREY_TOLERANCE: f64 = 0.02;
+pub const GREY_TOLERANCE: f64 = 0.02;
 /// Least number of photographs from which quartiles are drawn.
 const QUARTILES_MIN: usize = 4;
 

@@ -7,15 +7,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::engine::{DEVICE_REMEDY, Engine};
+use super::memory::{LoadedWeights, Memory};
 use super::study::Study;
 use crate::device::{DeviceChoice, DeviceInfo};
 use crate::images::{Background, Photo};
-use crate::recipe::ProfileRecipe;
+use crate::recipe::{ProfileRecipe, WeightsKind};
 use crate::{Error, ErrorKind, Result};
 
-/// Studies that are kept: an encoder and its twin, for two choices of encoder or readout. Each holds
-/// the derivative at the photograph on the device.
-const STUDIES_MAX: usize = 4;
+/// Studies that are kept: four encoders, the most that are compared, and their twins; else an encoder
+/// and its twin for several readouts. Each holds the derivative at the photograph on the device.
+const STUDIES_MAX: usize = 8;
 
 /// Everything that outlives a job.
 pub(super) struct Bench {
@@ -28,6 +29,8 @@ pub(super) struct Bench {
     pub(super) background: Background,
     /// Least recently used first.
     studies: Vec<Rc<RefCell<Study>>>,
+    /// The weights that the engine holds.
+    memory: Memory,
 }
 
 impl Bench {
@@ -38,6 +41,53 @@ impl Bench {
             photo: None,
             background: Background::default(),
             studies: Vec::new(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// The weights in memory.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Changes what weights may take, and keeps to it at once.
+    pub(super) fn set_budget(&mut self, bytes: u64) {
+        self.memory.budget_bytes = bytes;
+        self.make_room(0);
+    }
+
+    /// From now on the encoders of `recipes` are those in use, and the others may go.
+    pub(super) fn use_for(&mut self, recipes: &[ProfileRecipe]) {
+        self.memory.use_for(recipes);
+        self.make_room(0);
+    }
+
+    /// Loads an encoder, unless it is already; others give way first, so that the budget holds while
+    /// it is read.
+    pub(super) fn load(&mut self, encoder: &str, weights: WeightsKind) -> Result<()> {
+        if self.memory.touch(encoder, weights) {
+            return self.engine.load(encoder, weights);
+        }
+        let bytes = self.engine.weights_bytes(encoder)?;
+        self.make_room(bytes);
+        self.engine.load(encoder, weights)?;
+        self.memory.loaded.push(LoadedWeights {
+            encoder: encoder.to_owned(),
+            weights,
+            bytes,
+        });
+        Ok(())
+    }
+
+    /// Unloads what has to go for another `bytes`, with the studies that hold it.
+    fn make_room(&mut self, bytes: u64) {
+        for gone in self.memory.give_way(bytes) {
+            self.studies.retain(|study| {
+                let study = study.borrow();
+                let recipe = study.recipe();
+                recipe.encoder != gone.encoder || recipe.weights != gone.weights
+            });
+            self.engine.unload(&gone.encoder, gone.weights);
         }
     }
 
@@ -56,6 +106,7 @@ impl Bench {
             },
         )?;
         self.studies.clear();
+        self.memory.loaded.clear();
         self.device = Some(device.clone());
         Ok(device)
     }
@@ -79,6 +130,7 @@ impl Bench {
             .studies
             .iter()
             .position(|study| study.borrow().fits(photo, recipe))?;
+        self.memory.touch(&recipe.encoder, recipe.weights);
         let study = self.studies.remove(position);
         self.studies.push(Rc::clone(&study));
         Some(study)
@@ -124,6 +176,7 @@ impl Bench {
     /// Drops everything on the device and tries it. Neither may end the thread.
     fn rebuild(&mut self) -> Result<()> {
         let studies = std::mem::take(&mut self.studies);
+        self.memory.loaded.clear();
         let engine = &mut self.engine;
         catch_unwind(AssertUnwindSafe(|| {
             drop(studies);

@@ -64,6 +64,9 @@ pub enum Command {
     },
     /// Write files.
     Export(Export),
+    /// Let the weights in memory take so many bytes together; those that are not in use and do not
+    /// fit are unloaded at once.
+    SetBudget(u64),
     /// Hold a lane's work until [`Command::Resume`].
     Pause(Lane),
     /// Go on with a lane's work.
@@ -84,7 +87,11 @@ impl Command {
             Self::Profile(_) => Some(Lane::Profile),
             Self::Measure { .. } => Some(Lane::Measure),
             Self::Export(_) => Some(Lane::Export),
-            Self::Pause(_) | Self::Resume(_) | Self::Cancel(_) | Self::Shutdown => None,
+            Self::SetBudget(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Cancel(_)
+            | Self::Shutdown => None,
         }
     }
 
@@ -96,6 +103,7 @@ impl Command {
             Self::OpenImage { .. } => Some(CoalescingKey::Work(Lane::Image)),
             Self::Profile(_) => Some(CoalescingKey::Work(Lane::Profile)),
             Self::Measure { .. } => Some(CoalescingKey::Work(Lane::Measure)),
+            Self::SetBudget(_) => Some(CoalescingKey::Budget),
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
             Self::Export(_) | Self::Shutdown => None,
@@ -110,6 +118,8 @@ pub enum CoalescingKey {
     Work(Lane),
     /// Both pause or resume a lane.
     Hold(Lane),
+    /// Both set the budget of the weights.
+    Budget,
     /// Both stop a lane.
     Stop(Lane),
 }

@@ -16,14 +16,11 @@ use crate::recipe::{ProfileRecipe, WeightsKind};
 /// Seed of the random parameters of every twin, so that a twin is the same network everywhere.
 pub const TWIN_SEED: u64 = 0;
 
-/// Encoders that stay loaded: two with their twins.
-const ENCODERS_MAX: usize = 4;
-
 /// Encoders on one compute device.
 #[derive(Default)]
 pub struct DeviceEngine {
     device: Option<ComputeDevice>,
-    /// Least recently used first.
+    /// How many they are is the worker's to say, see [`Engine::unload`].
     encoders: Vec<Checked>,
 }
 
@@ -34,34 +31,32 @@ struct Checked {
     self_check: Option<Option<SelfCheck>>,
 }
 
+impl Checked {
+    fn is(&self, name: &str, weights: WeightsKind) -> bool {
+        *self.encoder.spec().name == *name && self.encoder.weights == weights
+    }
+}
+
 impl DeviceEngine {
     /// An engine without a device.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An encoder that is loaded now or by this call; it becomes the most recently used one.
+    /// An encoder that is loaded now or by this call.
     fn encoder(&mut self, name: &str, weights: WeightsKind) -> Result<&mut Checked> {
-        let is_it = |known: &Checked| {
-            *known.encoder.spec().name == *name && known.encoder.weights == weights
-        };
-        let checked = match self.encoders.iter().position(is_it) {
-            Some(position) => self.encoders.remove(position),
-            None => {
-                let Some(device) = &self.device else {
-                    return Err(no_device(format!("cannot load “{name}”")));
-                };
-                let encoder = Arc::new(registry::load(name, weights, TWIN_SEED, device)?);
-                Checked {
-                    encoder,
-                    self_check: None,
-                }
-            }
-        };
-        if self.encoders.len() >= ENCODERS_MAX {
-            self.encoders.remove(0);
+        let is_it = |known: &Checked| known.is(name, weights);
+        if let Some(position) = self.encoders.iter().position(is_it) {
+            return Ok(&mut self.encoders[position]);
         }
-        Ok(self.encoders.push_mut(checked))
+        let Some(device) = &self.device else {
+            return Err(no_device(format!("cannot load “{name}”")));
+        };
+        let encoder = Arc::new(registry::load(name, weights, TWIN_SEED, device)?);
+        Ok(self.encoders.push_mut(Checked {
+            encoder,
+            self_check: None,
+        }))
     }
 }
 
@@ -72,6 +67,15 @@ impl Engine for DeviceEngine {
         self.encoders.clear();
         self.device = Some(device);
         Ok(info)
+    }
+
+    fn weights_bytes(&self, encoder: &str) -> Result<u64> {
+        // Single precision.
+        Ok(4 * registry::find(encoder)?.parameters as u64)
+    }
+
+    fn unload(&mut self, encoder: &str, weights: WeightsKind) {
+        self.encoders.retain(|known| !known.is(encoder, weights));
     }
 
     fn load(&mut self, encoder: &str, weights: WeightsKind) -> Result<()> {

@@ -40,6 +40,15 @@ pub trait Engine {
     /// Where the device is absent or does not start; the old device then stays in use.
     fn use_device(&mut self, choice: &DeviceChoice) -> Result<DeviceInfo>;
 
+    /// Memory that the weights of an encoder take once they are loaded, in bytes.
+    ///
+    /// # Errors
+    /// Unknown encoder.
+    fn weights_bytes(&self, encoder: &str) -> Result<u64>;
+
+    /// Drops an encoder, if it is loaded.
+    fn unload(&mut self, encoder: &str, weights: WeightsKind);
+
     /// Makes an encoder ready, unless it is already.
     ///
     /// # Errors

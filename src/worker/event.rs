@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{Generation, Lane};
+use super::memory::Memory;
 use crate::Error;
 use crate::device::{DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
@@ -84,6 +85,8 @@ pub enum Event {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// Weights were loaded or unloaded, or their budget was changed; this answers no request.
+    Memory(Memory),
     /// A request is complete.
     Finished {
         /// The request.

@@ -45,7 +45,11 @@ pub(super) fn job_for(generation: Generation, command: Command) -> Option<Box<dy
             Some(Box::new(MeasureJob::new(generation, recipes, eta_l2)))
         }
         Command::Export(export) => Some(Box::new(ExportJob { generation, export })),
-        Command::Pause(_) | Command::Resume(_) | Command::Cancel(_) | Command::Shutdown => None,
+        Command::SetBudget(_)
+        | Command::Pause(_)
+        | Command::Resume(_)
+        | Command::Cancel(_)
+        | Command::Shutdown => None,
     }
 }
 

@@ -14,8 +14,10 @@ mod device_engine;
 pub mod engine;
 pub mod event;
 mod jobs;
+pub mod library;
 mod mailbox;
 mod measure_job;
+pub mod memory;
 mod outbox;
 mod pictured;
 mod profile_job;
@@ -33,6 +35,8 @@ pub use command::{
 pub use device_engine::{DeviceEngine, TWIN_SEED};
 pub use engine::{Engine, Subject};
 pub use event::{Event, Progress};
+pub use library::{Library, LibraryAnswer, LibraryRequest};
+pub use memory::{DEFAULT_BUDGET_BYTES, LoadedWeights, Memory};
 
 use crate::device::DeviceChoice;
 use crate::{Error, ErrorKind, Result};

@@ -22,6 +22,7 @@ pub(super) struct Outbox {
 enum StateKey {
     Profile(Generation, usize),
     Progress(Generation),
+    Memory,
 }
 
 fn state_key(event: &Event) -> Option<StateKey> {
@@ -30,13 +31,15 @@ fn state_key(event: &Event) -> Option<StateKey> {
             generation, index, ..
         } => Some(StateKey::Profile(*generation, *index)),
         Event::Progress { generation, .. } => Some(StateKey::Progress(*generation)),
+        Event::Memory(_) => Some(StateKey::Memory),
         _ => None,
     }
 }
 
-/// The request that an event is about.
-fn request_of(event: &Event) -> (Lane, Generation) {
-    match event {
+/// The request that an event is about, if it is about one.
+fn request_of(event: &Event) -> Option<(Lane, Generation)> {
+    Some(match event {
+        Event::Memory(_) => return None,
         Event::DeviceReady { generation, .. } => (Lane::Device, *generation),
         Event::ImageOpened { generation, .. } => (Lane::Image, *generation),
         Event::EncoderReady { generation, .. } | Event::ProfileUpdated { generation, .. } => {
@@ -51,7 +54,7 @@ fn request_of(event: &Event) -> (Lane, Generation) {
         | Event::Failed {
             generation, lane, ..
         } => (*lane, *generation),
-    }
+    })
 }
 
 /// Which of an outdated request's events are forgotten.
@@ -106,7 +109,9 @@ impl Outbox {
     /// came into use stays true and stays.
     pub(super) fn forget(&mut self, lane: Lane, newest: Generation, why: Outdated) {
         self.waiting.retain(|event| {
-            let (of, generation) = request_of(event);
+            let Some((of, generation)) = request_of(event) else {
+                return true;
+            };
             let is_fact = matches!(event, Event::DeviceReady { .. } | Event::ImageOpened { .. });
             let is_answer = matches!(event, Event::Finished { .. } | Event::Failed { .. });
             let is_kept = is_fact || (is_answer && why == Outdated::Detached);

@@ -175,6 +175,7 @@ impl Job for ProfileJob {
     fn step(&mut self, bench: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
         let (photo, device) = photo_and_device(bench, &self.asked())?;
         if self.curves.is_empty() {
+            bench.use_for(&self.recipes);
             self.curves = (self.recipes.iter().enumerate())
                 .map(|(index, recipe)| Curve {
                     index,

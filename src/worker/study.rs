@@ -195,7 +195,7 @@ impl Approach {
         } = &self.recipe;
         match self.next {
             Stage::Load => {
-                bench.engine.load(encoder, *weights)?;
+                bench.load(encoder, *weights)?;
                 let is_cpu = bench
                     .device
                     .as_ref()

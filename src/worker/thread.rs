@@ -11,6 +11,7 @@ use super::command::{Command, Generation, Lane, Request};
 use super::event::Event;
 use super::jobs::{Job, Step, job_for};
 use super::mailbox::Mailbox;
+use super::memory::Memory;
 use super::outbox::{Outbox, Outdated};
 use crate::{Error, ErrorKind};
 
@@ -35,6 +36,8 @@ pub(super) struct Thread {
     bench: Bench,
     /// In the order of [`Lane`]: most urgent first.
     queues: BTreeMap<Lane, Queue>,
+    /// The weights in memory as they were told last.
+    told: Memory,
     ending: bool,
 }
 
@@ -51,6 +54,7 @@ impl Thread {
             outbox,
             bench,
             queues: BTreeMap::new(),
+            told: Memory::default(),
             ending: false,
         }
     }
@@ -61,12 +65,20 @@ impl Thread {
             for request in self.mailbox.take() {
                 self.accept(request);
             }
+            self.tell_memory();
             self.outbox.flush();
             match self.most_urgent() {
                 Some(lane) => self.step(lane),
                 None if self.ending => return,
                 None => self.outbox.wait(&self.bell),
             }
+        }
+    }
+
+    fn tell_memory(&mut self) {
+        if self.told != *self.bench.memory() {
+            self.told = self.bench.memory().clone();
+            self.outbox.send(Event::Memory(self.told.clone()));
         }
     }
 
@@ -97,6 +109,7 @@ impl Thread {
             return;
         }
         match command {
+            Command::SetBudget(bytes) => self.bench.set_budget(bytes),
             Command::Pause(lane) => self.queue(lane).paused = true,
             Command::Resume(lane) => self.queue(lane).paused = false,
             Command::Cancel(lane) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use eframe::egui::{self, ColorImage, Key, Modifiers, Vec2};
 use egui_kittest::{Harness, HarnessBuilder, kittest::Queryable};
-use etascope::app::{Answer, Desktop, EtascopeApp, Link, Options, Settings};
+use etascope::app::{Answer, Desktop, EtascopeApp, Librarian, Link, Options, Settings};
 use etascope::device::{DeviceInfo, SelfCheck};
 use etascope::encoders::registry;
 use etascope::geometry::profile::{Basis, Cost};
@@ -19,7 +19,9 @@ use etascope::images::{Photo, Prepared};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
 use etascope::render::PreviewPipeline;
 use etascope::report::ProfileRun;
-use etascope::worker::{Command, Event, Generation, ImageSource, Lane, Progress};
+use etascope::worker::{
+    Command, Event, Generation, ImageSource, Lane, LibraryAnswer, LibraryRequest, Progress,
+};
 use etascope::{Error, ErrorKind, Result};
 
 /// What the window has asked of the worker, and what the worker is made to say.
@@ -55,6 +57,26 @@ impl Link for ScriptedLink {
     }
 }
 
+/// What the window has asked of the library of encoders, and what that is made to answer.
+#[derive(Default)]
+pub struct Shelf {
+    pub asked: Vec<LibraryRequest>,
+    pub answers: VecDeque<LibraryAnswer>,
+}
+
+#[derive(Clone, Default)]
+struct ScriptedLibrary(Rc<RefCell<Shelf>>);
+
+impl Librarian for ScriptedLibrary {
+    fn ask(&mut self, request: LibraryRequest) {
+        self.0.borrow_mut().asked.push(request);
+    }
+
+    fn poll(&mut self) -> Option<LibraryAnswer> {
+        self.0.borrow_mut().answers.pop_front()
+    }
+}
+
 /// What the window has asked of the desktop, and what that is made to answer.
 #[derive(Default)]
 pub struct Desk {
@@ -68,6 +90,10 @@ struct ScriptedDesktop(Rc<RefCell<Desk>>);
 
 impl Desktop for ScriptedDesktop {
     fn pick_file(&mut self) {
+        self.0.borrow_mut().dialogs += 1;
+    }
+
+    fn pick_weights(&mut self) {
         self.0.borrow_mut().dialogs += 1;
     }
 
@@ -103,6 +129,7 @@ impl Desktop for ScriptedDesktop {
 pub struct Stage {
     pub harness: Harness<'static, EtascopeApp>,
     pub script: Rc<RefCell<Script>>,
+    pub shelf: Rc<RefCell<Shelf>>,
     pub desk: Rc<RefCell<Desk>>,
 }
 
@@ -127,6 +154,8 @@ impl Stage {
 
     fn built(builder: HarnessBuilder<EtascopeApp>, settings: Settings, options: Options) -> Self {
         let link = ScriptedLink::default();
+        let library = ScriptedLibrary::default();
+        let shelf = Rc::clone(&library.0);
         let desktop = ScriptedDesktop::default();
         let (script, desk) = (Rc::clone(&link.0), Rc::clone(&desktop.0));
         let harness = builder
@@ -142,6 +171,7 @@ impl Stage {
                     &context.egui_ctx,
                     registry::bundled().collect(),
                     Box::new(link),
+                    Box::new(library),
                     Box::new(desktop),
                     settings,
                     options,
@@ -151,6 +181,7 @@ impl Stage {
         Self {
             harness,
             script,
+            shelf,
             desk,
         }
     }
@@ -178,6 +209,17 @@ impl Stage {
     pub fn say(&mut self, event: Event) {
         self.script.borrow_mut().events.push_back(event);
         self.harness.run();
+    }
+
+    /// Lets the library answer.
+    pub fn answer(&mut self, answer: LibraryAnswer) {
+        self.shelf.borrow_mut().answers.push_back(answer);
+        self.harness.run();
+    }
+
+    /// What the library was asked last.
+    pub fn asked(&self) -> Option<LibraryRequest> {
+        self.shelf.borrow().asked.last().cloned()
     }
 
     /// The newest request of a lane.
@@ -339,9 +381,7 @@ pub fn encoder_ready(
     recipe: &ProfileRecipe,
     self_check: Option<SelfCheck>,
 ) -> Event {
-    let spec = registry::bundled()
-        .find(|spec| *spec.name == recipe.encoder)
-        .expect("a known encoder");
+    let spec = registry::find(&recipe.encoder).expect("a known encoder");
     let top5 = match recipe.weights {
         WeightsKind::Trained => vec![("tabby".to_owned(), 0.61), ("Egyptian cat".to_owned(), 0.2)],
         WeightsKind::Random => Vec::new(),

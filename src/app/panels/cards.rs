@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use eframe::egui::{Align2, Button, Grid, Key, ScrollArea, TextEdit, Ui, Vec2, Window};
 
 use super::heading;
+use super::library;
 use super::message::message_text;
 use crate::app::intent::{Intent, Scene};
 use crate::app::state::source_name;
 use crate::app::theme::{self, Palette};
 use crate::app::ui_command::UiCommand;
 use crate::app::view::{Card, DialogState, View};
+use crate::encoders::registry;
 use crate::images::bundled;
 use crate::worker::{ExportFormat, ImageSource};
 
@@ -24,6 +26,7 @@ pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
     let Some(card) = view.card else { return };
     let title = match card {
         Card::Open => "Open photograph",
+        Card::Encoders => return library::library_ui(ui, scene, view, intents),
         Card::Export => "Export",
         Card::Keys => "Keys",
         Card::Messages => "Messages",
@@ -49,6 +52,8 @@ pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
             ui.add_space(4.0);
             match card {
                 Card::Open => open_ui(ui, scene, view, intents),
+                // It has a window of its own.
+                Card::Encoders => {}
                 Card::Export => export_ui(ui, scene, view, intents),
                 Card::Keys => keys_ui(ui),
                 Card::Messages => messages_ui(ui, scene),
@@ -62,24 +67,11 @@ pub fn cards_ui(ui: &Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<I
 }
 
 fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    match view.dialog {
-        DialogState::Asked => {
-            ui.label(theme::note(
-                "The system’s file dialog was asked for; it may be behind the window.",
-            ));
-        }
-        DialogState::Missing => {
-            let palette = Palette::for_ui(ui);
-            ui.label(
-                theme::note(
-                    "The system showed no file dialog (no desktop portal answered). \
-                     Type the path, drop the file on the window, or paste the image.",
-                )
-                .color(palette.warning),
-            );
-        }
-        DialogState::Hidden => {}
-    }
+    dialog_ui(
+        ui,
+        view.dialog,
+        "Type the path, drop the file on the window, or paste the image.",
+    );
     let mut accepted = false;
     ui.horizontal(|ui| {
         let field = TextEdit::singleline(&mut view.path)
@@ -131,6 +123,24 @@ fn open_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         "PNG, JPEG, WebP, TIFF, BMP, GIF (first frame). Or drop a file on the window, or paste an \
          image. Transparent pixels are laid on white.",
     ));
+}
+
+/// What became of the system's dialog, and what to do without it.
+pub(super) fn dialog_ui(ui: &mut Ui, dialog: DialogState, instead: &str) {
+    match dialog {
+        DialogState::Asked => {
+            ui.label(theme::note(
+                "The system’s file dialog was asked for; it may be behind the window.",
+            ));
+        }
+        DialogState::Missing => {
+            let palette = Palette::for_ui(ui);
+            let text =
+                format!("The system showed no file dialog (no desktop portal answered). {instead}");
+            ui.label(theme::note(text).color(palette.warning));
+        }
+        DialogState::Hidden => {}
+    }
 }
 
 /// A typed path with `~` for the home folder, as shells have it, and without the `file://` that
@@ -255,7 +265,31 @@ fn default_stem(scene: &Scene<'_>) -> String {
         || photo.to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     );
-    format!("{}-{}", stem.replace(' ', "-"), scene.state.recipe.encoder)
+    let mut name = stem.replace(' ', "-");
+    for shown in &scene.state.shown {
+        name += "-";
+        name += &file_word(&shown.spec.name);
+    }
+    name
+}
+
+/// An encoder's name as part of a file name: of weights from a file, the file's own without folders.
+fn file_word(encoder: &str) -> String {
+    let (encoder, file) = registry::split_local(encoder);
+    let Some(file) = file else {
+        return encoder.to_owned();
+    };
+    let stem = std::path::Path::new(file).file_stem();
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let word: String = stem.unwrap_or_default().chars().map(plain).collect();
+    format!("{encoder}-{word}")
 }
 
 fn format_text(format: ExportFormat) -> &'static str {

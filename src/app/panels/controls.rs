@@ -38,7 +38,11 @@ pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
             preset_ui(ui, scene, intents);
             device_ui(ui, scene, intents);
             section(ui, "Summary");
-            summary::summary_ui(ui, scene);
+            if scene.state.is_comparing() {
+                ui.label(theme::note("One row for each curve, below the plots."));
+            } else {
+                summary::summary_ui(ui, scene);
+            }
         });
 }
 
@@ -80,6 +84,7 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Encoder", None, |ui, width| {
         let combo = ComboBox::from_id_salt("encoder")
             .width(width)
+            .truncate()
             .selected_text(&*spec.title);
         let inner = combo.show_ui(ui, |ui| {
             for known in &scene.state.catalogue {
@@ -92,6 +97,12 @@ fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
                 if ui.selectable_label(known.name == spec.name, text).clicked() {
                     intents.push(Intent::Encoder(&known.name));
                 }
+            }
+            ui.separator();
+            let key = UiCommand::Encoders.key_text(ui.ctx());
+            let all = eframe::egui::Button::selectable(false, "All encoders…").right_text(key);
+            if ui.add(all).accessible_name("All encoders…").clicked() {
+                intents.push(Intent::Do(UiCommand::Encoders));
             }
         });
         inner.response.accessible_name("Encoder").on_hover_ui(|ui| {
@@ -124,7 +135,11 @@ fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
             .selected_text(readout_text(spec, chosen));
         let inner = combo.show_ui(ui, |ui| {
             let stages = (0..spec.stages.len()).map(Readout::Stage);
-            for readout in [Readout::Pooled, Readout::Logits].into_iter().chain(stages) {
+            let vectors = [Readout::Pooled, Readout::Logits].into_iter();
+            for readout in vectors.chain(stages) {
+                if spec.readout_len(&readout).is_err() {
+                    continue;
+                }
                 let text = readout_text(spec, &readout);
                 if ui.selectable_label(readout == *chosen, text).clicked() {
                     intents.push(Intent::Readout(readout));
@@ -145,6 +160,15 @@ fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
             .changed()
         {
             intents.push(Intent::Do(UiCommand::ToggleTwin));
+        }
+        let add = ui
+            .button("Add…")
+            .accessible_name("Add an encoder to the comparison");
+        if add
+            .on_hover_text("Draw the curves of another encoder beside these (B)")
+            .clicked()
+        {
+            intents.push(Intent::Do(UiCommand::Encoders));
         }
     });
 }

@@ -41,15 +41,33 @@ pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec
         let eta_l2 = slider_ui(ui, scene, width, palette, intents);
         entry_ui(ui, eta_l2, view, intents);
         let grey = grey_rms(eta_l2, scene.state.input_len());
-        let text = format!("L2 = {} grey levels RMS", format::significant(grey, 3));
+        let grey = format::significant(grey, 3);
+        let side = scene.state.spec().side_px;
+        let text = if scene.state.grey_levels_agree() {
+            format!("L2 = {grey} grey levels RMS")
+        } else {
+            format!("{grey} grey levels at {side} px")
+        };
         let layout = Layout::left_to_right(Align::Center);
         let room = ui.allocate_ui_with_layout(Vec2::new(GREY_WIDTH, 26.0), layout, |ui| {
             ui.set_min_width(GREY_WIDTH);
             ui.label(theme::note(text))
         });
-        room.inner
-            .on_hover_text("Pixel RMS in grey levels of 255: 255 η/√(3HW)");
+        room.inner.on_hover_text(grey_text(scene, eta_l2));
     });
+}
+
+/// The magnitude in grey levels, for each encoder where they differ.
+fn grey_text(scene: &Scene<'_>, eta_l2: f64) -> String {
+    let mut text = "Pixel RMS in grey levels of 255: 255 η/√(3HW)".to_owned();
+    if !scene.state.grey_levels_agree() {
+        for shown in &scene.state.shown {
+            let grey = format::significant(grey_rms(eta_l2, shown.input_len()), 3);
+            let (title, side) = (&shown.spec.title, shown.spec.side_px);
+            text += &format!("\n{title} at {side} px: {grey}");
+        }
+    }
+    text
 }
 
 /// The slider; answers with η as it is from this frame on.

@@ -46,14 +46,14 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
             ui.allocate_exact_size(Vec2::splat(side), Sense::click_and_drag())
         })
         .inner;
-    match &scene.state.trained.loaded {
+    match &scene.state.lead().trained.loaded {
         Some(loaded) => preview_ui(ui, scene, view, loaded, rect, response, intents),
         None => empty_ui(ui, scene, rect),
     }
     controls_ui(ui, scene, intents);
     description_ui(ui, scene);
-    if let Some(loaded) = &scene.state.trained.loaded {
-        let hue = Palette::for_ui(ui).encoder(scene.state.encoder_index());
+    if let Some(loaded) = &scene.state.lead().trained.loaded {
+        let hue = Palette::for_ui(ui).encoder(scene.state.lead().slot);
         classes_ui(ui, loaded, hue);
     }
 }
@@ -115,6 +115,7 @@ fn preview_ui(
     }
     let direction = scene
         .state
+        .lead()
         .trained
         .profile()
         .map(|profile| profile.shown_direction.clone())
@@ -354,7 +355,14 @@ fn description_ui(ui: &mut Ui, scene: &Scene<'_>) {
         ui.label(theme::bold(&photo.name));
         ui.label(theme::note(format!("· {}", parts.join(" · "))));
     });
-    if let Some(loaded) = &scene.state.trained.loaded {
+    if let Some(loaded) = &scene.state.lead().trained.loaded {
+        if scene.state.is_comparing() {
+            let text = format!("as {} sees it:", loaded.spec.title);
+            ui.label(theme::note(text)).on_hover_text(
+                "Each encoder has its own input side and preprocessing; \
+                 choose another in the legend of the curves",
+            );
+        }
         ui.label(theme::note(&loaded.prepared.steps))
             .on_hover_text("Preprocessing: the checkpoint’s own recipe, before normalisation");
     }

@@ -123,6 +123,9 @@ fn view_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 }
 
 fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    entry(ui, UiCommand::Encoders, true, intents);
+    entry(ui, UiCommand::OpenWeights, true, intents);
+    ui.separator();
     for spec in &scene.state.catalogue {
         if ui
             .radio(*spec.name == scene.state.recipe.encoder, &*spec.title)

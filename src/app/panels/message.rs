@@ -4,6 +4,7 @@ use eframe::egui::{
     Align, Area, Frame, Id, Layout, Margin, Order, Pos2, Rect, RichText, Stroke, Ui,
 };
 
+use crate::Error;
 use crate::app::intent::{Intent, Scene};
 use crate::app::state::{Content, Message, Place};
 use crate::app::theme::{self, Palette};
@@ -60,13 +61,7 @@ fn message_card(ui: &mut Ui, message: &Message, intents: &mut Vec<Intent>) {
 pub fn message_text(ui: &mut Ui, message: &Message) {
     let palette = Palette::for_ui(ui);
     match &message.content {
-        Content::Failure(error) => {
-            ui.label(theme::bold(sentence(&error.what)).color(palette.error));
-            ui.label(sentence(&error.why));
-            if !error.remedy.is_empty() {
-                ui.label(RichText::new(sentence(&error.remedy)).color(palette.weak));
-            }
-        }
+        Content::Failure(error) => error_text(ui, error),
         Content::Written(files) => {
             let count = files.len();
             let noun = if count == 1 { "file" } else { "files" };
@@ -78,6 +73,16 @@ pub fn message_text(ui: &mut Ui, message: &Message) {
         Content::Note(text) => {
             ui.label(text);
         }
+    }
+}
+
+/// What failed, why, and what to do.
+pub fn error_text(ui: &mut Ui, error: &Error) {
+    let palette = Palette::for_ui(ui);
+    ui.label(theme::bold(sentence(&error.what)).color(palette.error));
+    ui.label(sentence(&error.why));
+    if !error.remedy.is_empty() {
+        ui.label(RichText::new(sentence(&error.remedy)).color(palette.weak));
     }
 }
 

@@ -2,10 +2,12 @@
 //! and asks through [`Intent`](super::intent::Intent)s.
 
 pub mod cards;
+mod comparison;
 pub mod controls;
 pub mod directions;
 pub mod eta;
 pub mod image;
+pub mod library;
 mod mask;
 pub mod menu;
 pub mod message;
@@ -51,9 +53,15 @@ pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
     let font = theme::bold_font(10.0);
     ui.painter()
         .text(rect.center(), Align2::CENTER_CENTER, "i", font, colour);
+    explain_by(&response, about);
+    response
+}
+
+/// Lets a button open formula, unit, source and one sentence, and names it so.
+pub fn explain_by(response: &Response, about: &Explanation) {
     let name = format!("About: {}", about.title);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
-    Popup::from_toggle_button_response(&response)
+    Popup::from_toggle_button_response(response)
         .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
         .show(|ui| {
             ui.set_max_width(320.0);
@@ -67,7 +75,6 @@ pub fn info(ui: &mut Ui, about: &Explanation) -> Response {
                 ui.label(theme::note(format!("{name}: {text}")));
             }
         });
-    response
 }
 
 /// One of several alternatives, shown as a row of joined buttons; answers with a new choice.

@@ -2,10 +2,10 @@
 
 use eframe::egui::{Align2, FontId, Ui, Vec2};
 
-use super::{heading, info};
+use super::{comparison, heading, info};
 use crate::app::explain;
 use crate::app::intent::{Intent, Scene};
-use crate::app::plots::{self, PlotPlace, curve_name, legend_entry};
+use crate::app::plots::{self, PlotPlace, curve_name, curve_title, legend_entry};
 use crate::app::settings::AxisScale;
 use crate::app::state::Refinement;
 use crate::app::theme::{BODY, Palette};
@@ -20,16 +20,27 @@ const UPPER_SHARE: f32 = 0.62;
 pub fn response_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     let reset = std::mem::take(&mut view.reset_plots);
     let palette = Palette::for_ui(ui);
-    let heading_height = 26.0 + ui.spacing().item_spacing.y;
-    let plots_height = (ui.available_height() - 2.0 * heading_height - 8.0).max(160.0);
-    let width = ui.available_width();
+    let is_comparing = scene.state.is_comparing();
 
     heading(ui, "Response r_η", |ui| {
         axis_switches(ui, scene, intents);
         info(ui, &explain::RESPONSE);
         ui.add_space(8.0);
-        legend(ui, scene, palette);
+        if !is_comparing {
+            legend(ui, scene, palette);
+        }
     });
+    if is_comparing {
+        comparison::legend_ui(ui, scene, palette, intents);
+    }
+    let table_height = if is_comparing {
+        comparison::table_height(ui, scene)
+    } else {
+        0.0
+    };
+    let heading_height = 26.0 + ui.spacing().item_spacing.y;
+    let plots_height = (ui.available_height() - heading_height - 8.0 - table_height).max(160.0);
+    let width = ui.available_width();
     let size = Vec2::new(width, plots_height * UPPER_SHARE);
     let upper = plots::response_plot(ui, scene, size, reset);
     if let Some(text) = nothing_yet(scene) {
@@ -49,18 +60,26 @@ pub fn response_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
     heading(ui, "Displacement and prediction, squared", |ui| {
         info(ui, &explain::DISPLACEMENT);
         ui.add_space(8.0);
-        legend_entry(ui, "linear prediction", palette.prediction, false, 2.5);
-        let colour = palette.encoder(scene.state.encoder_index());
-        legend_entry(ui, "measured", colour, false, 2.5);
+        if is_comparing {
+            legend_entry(ui, "linear prediction: fine", palette.weak, false, 1.25);
+            legend_entry(ui, "measured: bold", palette.weak, false, 2.5);
+        } else {
+            legend_entry(ui, "linear prediction", palette.prediction, false, 2.5);
+            let colour = palette.encoder(scene.state.lead().slot);
+            legend_entry(ui, "measured", colour, false, 2.5);
+        }
     });
-    let size = Vec2::new(width, ui.available_height().max(60.0));
+    let size = Vec2::new(width, (ui.available_height() - table_height).max(60.0));
     let lower = plots::displacement_plot(ui, scene, size, reset);
     view.response_rect = Some(lower.transform.frame().union(*upper.transform.frame()));
     view.plots = vec![upper, lower];
+    if is_comparing {
+        comparison::table_ui(ui, scene, table_height, palette);
+    }
 }
 
 fn legend(ui: &mut Ui, scene: &Scene<'_>, palette: Palette) {
-    let colour = palette.encoder(scene.state.encoder_index());
+    let colour = palette.encoder(scene.state.lead().slot);
     if scene.state.twin_shown {
         legend_entry(ui, curve_name(WeightsKind::Random), colour, true, 2.5);
     }
@@ -97,17 +116,15 @@ fn axis_switches(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
 /// What stands in the empty plot.
 fn nothing_yet(scene: &Scene<'_>) -> Option<String> {
     let state = scene.state;
-    let undefined = state.curves().find_map(|(weights, curve)| {
-        let reason = curve.profile()?.undefined.as_ref()?;
-        Some(format!(
-            "r of the {} curve is undefined: {reason}",
-            curve_name(weights)
-        ))
+    let undefined = state.curves().find_map(|seen| {
+        let reason = seen.curve.profile()?.undefined.as_ref()?;
+        let title = curve_title(state, &seen);
+        Some(format!("r of the curve “{title}” is undefined: {reason}"))
     });
     if undefined.is_some() {
         return undefined;
     }
-    if state.curves().any(|(_, curve)| curve.run.is_some()) {
+    if state.curves().any(|seen| seen.curve.run.is_some()) {
         return None;
     }
     if state.photo.is_none() && !state.lane(Lane::Image).busy {

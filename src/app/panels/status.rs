@@ -24,6 +24,8 @@ pub fn status_ui(
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let memory = memory_bytes.map(format::megabytes).unwrap_or_default();
             fixed(ui, 64.0, &memory).on_hover_text("Memory of the whole program");
+            let weights = format::file_size(state.memory.used_bytes());
+            fixed(ui, 104.0, &format!("weights {weights}")).on_hover_text(memory_text(state));
             fixed(ui, 84.0, &elapsed_text(state)).on_hover_text("Time spent on the curves");
             work_ui(ui, state, intents);
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
@@ -93,7 +95,12 @@ fn context_text(state: &State) -> String {
             format!("{} ({}{software})", device.name, device.api)
         },
     );
-    format!("{photo}  ·  {}  ·  {device}", state.spec().title)
+    let others = match state.shown.len() - 1 {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let title = &state.spec().title;
+    format!("{photo}  ·  {title}{others}  ·  {device}")
 }
 
 /// `96 of 128 directions · ± 3 % · 12 s left`, or what else there is to say.
@@ -139,7 +146,7 @@ fn describe(progress: Option<&Progress>, idle: &str) -> String {
 fn elapsed_text(state: &State) -> String {
     let secs: f64 = state
         .curves()
-        .filter_map(|(_, curve)| curve.run.as_ref())
+        .filter_map(|seen| seen.curve.run.as_ref())
         .map(|run| run.elapsed_secs)
         .sum();
     if secs > 0.0 {
@@ -147,4 +154,28 @@ fn elapsed_text(state: &State) -> String {
     } else {
         String::new()
     }
+}
+
+/// What takes the memory, and what may.
+pub fn memory_text(state: &State) -> String {
+    let memory = &state.memory;
+    let mut lines = vec![format!(
+        "Weights in memory: {} of at most {}",
+        format::file_size(memory.used_bytes()),
+        format::file_size(memory.budget_bytes)
+    )];
+    // The latest first.
+    for loaded in memory.loaded.iter().rev() {
+        let known = (state.catalogue.iter()).find(|spec| *spec.name == loaded.encoder);
+        let title = known.map_or(loaded.encoder.as_str(), |spec| &*spec.title);
+        let (encoder, weights) = (&loaded.encoder, loaded.weights);
+        let used = if memory.is_in_use(encoder, weights) {
+            "in use"
+        } else {
+            "idle, gives way to others"
+        };
+        let size = format::file_size(loaded.bytes);
+        lines.push(format!("{title}, {}: {size}, {used}", weights.name()));
+    }
+    lines.join("\n")
 }

@@ -6,7 +6,7 @@ use super::{INFO_SIDE, info};
 use crate::app::explain::{self, Explanation};
 use crate::app::format::{self, UNDEFINED};
 use crate::app::intent::Scene;
-use crate::app::state::Curve;
+use crate::app::state::{Curve, Seen};
 use crate::app::theme::{self, Palette};
 use crate::geometry::Summary;
 use crate::geometry::summary::Reading;
@@ -18,9 +18,9 @@ const SPACING: f32 = 8.0;
 const NAMES: f32 = 76.0;
 
 /// A row: name, explanation, and how it is read.
-type Row = (&'static str, &'static Explanation, fn(&Summary) -> &Reading);
+pub(super) type Row = (&'static str, &'static Explanation, fn(&Summary) -> &Reading);
 
-const ROWS: [Row; 7] = [
+pub(super) const ROWS: [Row; 7] = [
     ("Plateau", &explain::PLATEAU, |s| &s.plateau),
     ("Onset η", &explain::ONSET, |s| &s.onset_eta_l2),
     ("Peak r*", &explain::PEAK, |s| &s.peak_r),
@@ -32,7 +32,7 @@ const ROWS: [Row; 7] = [
 
 /// The whole table.
 pub fn summary_ui(ui: &mut Ui, scene: &Scene<'_>) {
-    let curves: Vec<(WeightsKind, &Curve)> = scene.state.curves().collect();
+    let curves: Vec<Seen<'_>> = scene.state.curves().collect();
     let count = curves.len() as f32;
     // The figures share what names and ⓘ leave, so that ⓘ stands below the others of the panel.
     let room = ui.available_width() - NAMES - INFO_SIDE - (count + 1.0) * SPACING;
@@ -43,8 +43,8 @@ pub fn summary_ui(ui: &mut Ui, scene: &Scene<'_>) {
         .min_row_height(20.0)
         .show(ui, |ui| {
             name(ui, "");
-            for (weights, _) in &curves {
-                let title = match weights {
+            for seen in &curves {
+                let title = match seen.weights {
                     WeightsKind::Trained => "trained",
                     WeightsKind::Random => "twin",
                 };
@@ -53,15 +53,15 @@ pub fn summary_ui(ui: &mut Ui, scene: &Scene<'_>) {
             ui.end_row();
             for (title, about, read) in ROWS {
                 name(ui, title);
-                for (_, curve) in &curves {
-                    reading(ui, column, curve, read);
+                for seen in &curves {
+                    reading(ui, column, seen.curve, read);
                 }
                 ui.push_id(title, |ui| info(ui, about));
                 ui.end_row();
             }
             name(ui, "Shape");
-            for (_, curve) in &curves {
-                shape(ui, column, curve);
+            for seen in &curves {
+                shape(ui, column, seen.curve);
             }
             ui.push_id("Shape", |ui| info(ui, &explain::SHAPE));
             ui.end_row();
@@ -79,7 +79,7 @@ fn name(ui: &mut Ui, text: &str) {
     );
 }
 
-fn reading(ui: &mut Ui, column: f32, curve: &Curve, read: fn(&Summary) -> &Reading) {
+pub(super) fn reading(ui: &mut Ui, column: f32, curve: &Curve, read: fn(&Summary) -> &Reading) {
     let Some(profile) = curve.profile() else {
         let reason = "not measured yet".to_owned();
         figure(
@@ -103,7 +103,7 @@ fn reading(ui: &mut Ui, column: f32, curve: &Curve, read: fn(&Summary) -> &Readi
     }
 }
 
-fn shape(ui: &mut Ui, column: f32, curve: &Curve) {
+pub(super) fn shape(ui: &mut Ui, column: f32, curve: &Curve) {
     match curve.profile() {
         Some(profile) => {
             let word = theme::bold(profile.summary.shape.word());

@@ -8,13 +8,22 @@ use egui_plot::{
 
 use crate::app::axis::Axis;
 use crate::app::intent::Scene;
-use crate::app::state::{Curve, ValueAtEta};
+use crate::app::state::{Curve, SHOWN_MAX, Seen, State, ValueAtEta};
 use crate::app::theme::Palette;
 use crate::geometry::{Profile, ScaleEstimate};
 use crate::recipe::WeightsKind;
 
 /// Thin lines of single directions: enough to show the scatter, few enough to be told apart.
 const SINGLES_MAX: usize = 12;
+
+/// Signs of the points by the encoder's place among those that are compared: a second cue beside its
+/// hue. The diamond is that of the value measured at the marker.
+const SHAPES: [MarkerShape; SHOWN_MAX] = [
+    MarkerShape::Circle,
+    MarkerShape::Square,
+    MarkerShape::Up,
+    MarkerShape::Down,
+];
 
 /// Opacity of stale curves.
 const STALE: f32 = 0.35;
@@ -26,6 +35,14 @@ pub(super) struct Drawn<'a> {
     pub(super) curve: &'a Curve,
     pub(super) colour: Color32,
     pub(super) weights: WeightsKind,
+    slot: usize,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Pen {
+    pub(super) colour: Color32,
+    pub(super) width: f32,
 }
 
 impl Drawn<'_> {
@@ -37,10 +54,7 @@ impl Drawn<'_> {
     }
 
     fn shape(&self) -> MarkerShape {
-        match self.weights {
-            WeightsKind::Trained => MarkerShape::Circle,
-            WeightsKind::Random => MarkerShape::Square,
-        }
+        marker_shape(self.slot)
     }
 
     fn faded(&self, colour: Color32) -> Color32 {
@@ -49,6 +63,24 @@ impl Drawn<'_> {
         } else {
             colour
         }
+    }
+}
+
+/// Sign of the points of the encoder with this place among those that are compared.
+pub fn marker_shape(slot: usize) -> MarkerShape {
+    SHAPES[slot % SHAPES.len()]
+}
+
+/// Name of a curve among those on screen: its weights, and its encoder where there are several.
+pub fn curve_title(state: &State, seen: &Seen<'_>) -> String {
+    if state.is_comparing() {
+        let kind = match seen.weights {
+            WeightsKind::Trained => "trained",
+            WeightsKind::Random => "twin",
+        };
+        format!("{}, {kind}", seen.shown.spec.title)
+    } else {
+        curve_name(seen.weights).to_owned()
     }
 }
 
@@ -61,22 +93,21 @@ pub fn curve_name(weights: WeightsKind) -> &'static str {
 }
 
 pub(super) fn drawn<'a>(scene: &Scene<'a>, palette: Palette) -> Vec<Drawn<'a>> {
-    let colour = palette.encoder(scene.state.encoder_index());
     let mut all: Vec<_> = scene
         .state
         .curves()
-        .filter_map(|(weights, curve)| {
-            let profile = curve.profile()?;
+        .filter_map(|seen| {
             Some(Drawn {
-                name: curve_name(weights).to_owned(),
-                profile,
-                curve,
-                colour,
-                weights,
+                name: curve_title(scene.state, &seen),
+                profile: seen.curve.profile()?,
+                curve: seen.curve,
+                colour: palette.encoder(seen.shown.slot),
+                weights: seen.weights,
+                slot: seen.shown.slot,
             })
         })
         .collect();
-    // The trained curve lies on top.
+    // The leading encoder's curve lies on top, and a trained one over its twin.
     all.reverse();
     all
 }
@@ -172,8 +203,7 @@ pub(super) fn draw_line(
     x: &Axis,
     y: &Axis,
     value: impl Fn(&ScaleEstimate) -> f64,
-    colour: Color32,
-    style: LineStyle,
+    pen: Pen,
 ) {
     let points = curve
         .profile
@@ -183,9 +213,9 @@ pub(super) fn draw_line(
     for segment in segments(points) {
         plot.line(
             Line::new(curve.name.clone(), PlotPoints::from(segment))
-                .color(curve.faded(colour))
-                .width(2.5)
-                .style(style),
+                .color(curve.faded(pen.colour))
+                .width(pen.width)
+                .style(curve.style()),
         );
     }
 }
@@ -212,10 +242,10 @@ pub(super) fn draw_points(plot: &mut PlotUi<'_>, curve: &Drawn<'_>, x: &Axis, y:
 pub(super) fn draw_measured(
     plot: &mut PlotUi<'_>,
     curve: &Drawn<'_>,
-    x: &Axis,
-    y: &Axis,
+    [x, y]: [&Axis; 2],
     eta: f64,
-    palette: Palette,
+    edge: Color32,
+    colour: Color32,
 ) {
     let ValueAtEta::Measured(estimate) = curve.curve.value_at(eta) else {
         return;
@@ -227,7 +257,7 @@ pub(super) fn draw_measured(
     if let [Some(low), Some(high)] = ends {
         plot.line(
             Line::new("", PlotPoints::from(vec![[at, low], [at, high]]))
-                .color(palette.text)
+                .color(edge)
                 .width(3.0)
                 .allow_hover(false),
         );
@@ -235,14 +265,14 @@ pub(super) fn draw_measured(
     plot.points(
         Points::new("measured", PlotPoints::from(vec![[at, r]]))
             .shape(MarkerShape::Diamond)
-            .color(palette.text)
+            .color(edge)
             .radius(6.5)
             .allow_hover(false),
     );
     plot.points(
         Points::new("measured", PlotPoints::from(vec![[at, r]]))
             .shape(MarkerShape::Diamond)
-            .color(palette.marker)
+            .color(colour)
             .radius(4.5)
             .allow_hover(false),
     );

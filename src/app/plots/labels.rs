@@ -1,19 +1,20 @@
 //! What is written on and about the plots.
 
 use eframe::egui::{
-    Align2, Color32, FontId, Pos2, Rect, Response, Role, Sense, Shape, Stroke, StrokeKind, Ui,
-    Vec2, WidgetInfo,
+    Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, StrokeKind,
+    Ui, Vec2, WidgetInfo,
 };
-use egui_plot::HoverPosition;
+use egui_plot::{HoverPosition, MarkerShape};
 
 use super::LABEL_HEIGHT;
-use super::curve::{Drawn, curve_name};
+use super::curve::{Drawn, curve_title, marker_shape};
 use crate::app::axis::Axis;
 use crate::app::format;
 use crate::app::intent::Scene;
 use crate::app::state::ValueAtEta;
 use crate::app::theme::{Palette, SMALL};
 use crate::geometry::ScaleEstimate;
+use crate::recipe::WeightsKind;
 
 /// Length of a line in a legend.
 const LINE_SAMPLE: f32 = 24.0;
@@ -102,7 +103,7 @@ pub(super) fn reference_label(ui: &Ui, frame: Rect, y: f32, palette: Palette) {
 
 pub(super) fn hidden_label(ui: &Ui, frame: Rect, hidden: f64, palette: Palette) {
     let text = format!(
-        "↑ the random twin rises to {}; log r (Y) shows it",
+        "↑ a random twin rises to {}; log r (Y) shows it",
         format::significant(hidden, 3)
     );
     let at = frame.right_top() + Vec2::new(-8.0, 6.0);
@@ -121,41 +122,54 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
     }
     let painter = ui.painter().with_clip_rect(frame);
     let font = FontId::proportional(SMALL);
+    let is_comparing = scene.state.is_comparing();
     let mut rows = vec![(
         format!("η = {}", format::significant(scene.state.eta_l2, 3)),
         palette.marker,
+        None,
     )];
-    for (weights, curve) in scene.state.curves() {
-        let name = curve_name(weights);
-        let (text, colour) = match curve.value_at(scene.state.eta_l2) {
+    for seen in scene.state.curves() {
+        // Of several encoders the lines themselves are the shorter names.
+        let (name, sample) = if is_comparing {
+            (String::new(), Some(seen))
+        } else {
+            (curve_title(scene.state, &seen) + "  ", None)
+        };
+        let (text, colour) = match seen.curve.value_at(scene.state.eta_l2) {
             ValueAtEta::Measured(e) => (
-                format!("{name}  r = {}", format::with_error(e.r, e.r_se)),
+                format!("{name}r = {}", format::with_error(e.r, e.r_se)),
                 palette.text,
             ),
             ValueAtEta::Interpolated(r) => (
-                format!("{name}  r ≈ {}", format::significant(r, 3)),
+                format!("{name}r ≈ {}", format::significant(r, 3)),
                 palette.weak,
             ),
             ValueAtEta::Unknown => continue,
         };
-        rows.push((text, colour));
+        rows.push((text, colour, sample));
     }
     let galleys: Vec<_> = rows
         .into_iter()
-        .map(|(text, colour)| (painter.layout_no_wrap(text, font.clone(), colour), colour))
+        .map(|(text, colour, sample)| {
+            let galley = painter.layout_no_wrap(text, font.clone(), colour);
+            (galley, colour, sample)
+        })
         .collect();
+    let indent = if is_comparing { LINE_SAMPLE + 6.0 } else { 0.0 };
     let width = galleys
         .iter()
-        .map(|(galley, _)| galley.size().x)
+        .map(|(galley, ..)| galley.size().x)
         .fold(0.0, f32::max);
-    let height: f32 = galleys.iter().map(|(galley, _)| galley.size().y).sum();
-    let size = Vec2::new(width + 16.0, height + 8.0);
-    // Right of the line where there is room.
-    let left = if x + 8.0 + size.x < frame.right() {
-        x + 8.0
+    let height: f32 = galleys.iter().map(|(galley, ..)| galley.size().y).sum();
+    let size = Vec2::new(indent + width + 16.0, height + 8.0);
+    // Right of the line where there is room; of several encoders left, where their curves still agree.
+    let (right, left) = (x + 8.0, x - 8.0 - size.x);
+    let is_right = if is_comparing {
+        left < frame.left()
     } else {
-        x - 8.0 - size.x
+        right + size.x < frame.right()
     };
+    let left = if is_right { right } else { left };
     let rect = Rect::from_min_size(Pos2::new(left, frame.top() + 8.0), size);
     painter.add(Shape::rect_filled(
         rect,
@@ -169,9 +183,18 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
         StrokeKind::Inside,
     );
     let mut top = rect.top() + 4.0;
-    for (galley, colour) in galleys {
+    for (galley, colour, sample) in galleys {
         let step = galley.size().y;
-        painter.galley(Pos2::new(rect.left() + 8.0, top), galley, colour);
+        let left = rect.left() + 8.0;
+        let mut at = Pos2::new(left, top);
+        if let Some(seen) = sample {
+            let place = Rect::from_min_size(at, Vec2::new(LINE_SAMPLE, step));
+            let hue = palette.encoder(seen.shown.slot);
+            let dashed = seen.weights == WeightsKind::Random;
+            line_sample(&painter, place, hue, dashed, seen.shown.slot);
+            at.x += indent;
+        }
+        painter.galley(at, galley, colour);
         top += step;
     }
 }
@@ -203,6 +226,37 @@ pub(super) fn name_plot(
         }
         WidgetInfo::labeled(Role::Figure, true, text)
     });
+}
+
+/// A sample of a curve's line with its sign, in a rectangle.
+pub fn line_sample(painter: &Painter, rect: Rect, colour: Color32, dashed: bool, slot: usize) {
+    let ends = [rect.left_center(), rect.right_center()];
+    let stroke = Stroke::new(2.0, colour);
+    if dashed {
+        painter.extend(Shape::dashed_line(&ends, stroke, 5.0, 3.0));
+    } else {
+        painter.line_segment(ends, stroke);
+    }
+    let (at, side) = (rect.center(), 4.0);
+    match marker_shape(slot) {
+        MarkerShape::Square => {
+            let square = Rect::from_center_size(at, Vec2::splat(2.0 * side - 1.0));
+            painter.rect_filled(square, 0.0, colour);
+        }
+        shape @ (MarkerShape::Up | MarkerShape::Down) => {
+            let up = if shape == MarkerShape::Up { -1.0 } else { 1.0 };
+            let corners = [(0.0, 1.0), (-1.0, -0.8), (1.0, -0.8)]
+                .map(|(x, y): (f32, f32)| at + Vec2::new(x, y * up) * (side + 0.5));
+            painter.add(Shape::convex_polygon(
+                corners.to_vec(),
+                colour,
+                Stroke::NONE,
+            ));
+        }
+        _ => {
+            painter.circle_filled(at, side, colour);
+        }
+    }
 }
 
 /// A sample of a curve's line for a legend, with its name; left out where there is no room.

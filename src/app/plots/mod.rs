@@ -7,8 +7,8 @@ mod range;
 use eframe::egui::{FontId, Id, Sense, Ui, Vec2, Vec2b};
 use egui_plot::{AxisHints, Plot, PlotTransform};
 
-pub use curve::curve_name;
-pub use labels::legend_entry;
+pub use curve::{curve_name, curve_title, marker_shape};
+pub use labels::{legend_entry, line_sample};
 
 use super::axis::Axis;
 use super::format;
@@ -18,7 +18,7 @@ use super::theme::{Palette, SMALL};
 use crate::geometry::ScaleEstimate;
 use crate::recipe::grey_rms;
 use curve::{
-    draw_band, draw_line, draw_marker, draw_measured, draw_points, draw_singles, drawn,
+    Pen, draw_band, draw_line, draw_marker, draw_measured, draw_points, draw_singles, drawn,
     reference_line,
 };
 use labels::{
@@ -31,6 +31,11 @@ const LABEL_WIDTH: f32 = 68.0;
 
 /// Height of a row of tick labels.
 const LABEL_HEIGHT: f32 = 18.0;
+
+/// Width of the lines that tell something, in points, and of those that they are held against where
+/// both have the same hue.
+const BOLD: f32 = 2.5;
+const FINE: f32 = 1.25;
 
 /// Name of the group of plots that share the η axis.
 const LINK: &str = "eta axis";
@@ -57,8 +62,10 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
         y.place(y_low).unwrap_or(0.0),
         y.place(y_high).unwrap_or(1.0),
     ];
-    let input_len = scene.state.input_len();
-    let hints = x_hints(&x, Some(input_len), palette);
+    // Grey levels are those of all encoders, or of none.
+    let input_len = Some(scene.state.input_len()).filter(|_| scene.state.grey_levels_agree());
+    let is_comparing = scene.state.is_comparing();
+    let hints = x_hints(&x, input_len, palette);
 
     let response = base_plot("response", scene, &x, &y, size, palette)
         .custom_x_axes(hints)
@@ -70,28 +77,35 @@ pub fn response_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool) ->
             }
             reference_line(plot, &y, palette);
             for curve in &curves {
-                draw_singles(plot, curve, &x, &y);
+                if !is_comparing {
+                    draw_singles(plot, curve, &x, &y);
+                }
                 draw_band(plot, curve, &x, &y);
             }
             for curve in &curves {
-                draw_line(
-                    plot,
-                    curve,
-                    &x,
-                    &y,
-                    |scale| scale.r,
-                    curve.colour,
-                    curve.style(),
-                );
+                let pen = Pen {
+                    colour: curve.colour,
+                    width: BOLD,
+                };
+                draw_line(plot, curve, &x, &y, |scale| scale.r, pen);
                 draw_points(plot, curve, &x, &y);
             }
             draw_marker(plot, &x, eta, palette);
             for curve in &curves {
-                draw_measured(plot, curve, &x, &y, eta, palette);
+                let colour = if is_comparing {
+                    curve.colour
+                } else {
+                    palette.marker
+                };
+                draw_measured(plot, curve, [&x, &y], eta, palette.text, colour);
             }
         });
     let frame = *response.transform.frame();
-    label_rows(ui, frame, &["η (L2)", "grey levels"], palette);
+    if input_len.is_some() {
+        label_rows(ui, frame, &["η (L2)", "grey levels"], palette);
+    } else {
+        label_rows(ui, frame, &["η (L2)"], palette);
+    }
     if let Some(place) = y.place(1.0) {
         let at = response.transform.position_from_point_y(place);
         reference_label(ui, frame, at, palette);
@@ -126,6 +140,7 @@ pub fn displacement_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool
         y.place(y_high).unwrap_or(1.0),
     ];
     let hints = x_hints(&x, None, palette);
+    let is_comparing = scene.state.is_comparing();
 
     let response = base_plot("displacement", scene, &x, &y, size, palette)
         .custom_x_axes(hints)
@@ -137,25 +152,24 @@ pub fn displacement_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, reset: bool
             }
             for curve in &curves {
                 let prediction = |scale: &ScaleEstimate| scale.prediction_sq;
-                draw_line(
-                    plot,
-                    curve,
-                    &x,
-                    &y,
-                    prediction,
-                    palette.prediction,
-                    curve.style(),
-                );
+                let pen = if is_comparing {
+                    Pen {
+                        colour: curve.colour,
+                        width: FINE,
+                    }
+                } else {
+                    Pen {
+                        colour: palette.prediction,
+                        width: BOLD,
+                    }
+                };
+                draw_line(plot, curve, &x, &y, prediction, pen);
                 let displacement = |scale: &ScaleEstimate| scale.displacement_sq;
-                draw_line(
-                    plot,
-                    curve,
-                    &x,
-                    &y,
-                    displacement,
-                    curve.colour,
-                    curve.style(),
-                );
+                let pen = Pen {
+                    colour: curve.colour,
+                    width: BOLD,
+                };
+                draw_line(plot, curve, &x, &y, displacement, pen);
             }
             draw_marker(plot, &x, scene.state.eta_l2, palette);
         });

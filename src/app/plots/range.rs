@@ -6,7 +6,7 @@ use crate::recipe::WeightsKind;
 
 /// Room above the curves on a linear axis, for the values that are written at the marker.
 const HEADROOM: f64 = 1.25;
-/// On a linear axis the twin may be this many times as high as the trained curve.
+/// On a linear axis a twin may be this many times as high as the trained curves.
 const TWIN_ROOM: f64 = 1.25;
 
 /// Least and largest r to be shown; steps of the upper end are coarse, so that a sharpening curve

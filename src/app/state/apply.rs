@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::effort::forward_equivalents;
 use super::message::{Content, Place};
-use super::{Curve, Loaded, Refinement, State, index};
+use super::{Curve, Loaded, Refinement, Shown, State, index};
 use crate::device::{DeviceChoice, DeviceInfo};
 use crate::images::Photo;
 use crate::recipe::WeightsKind;
@@ -29,10 +29,10 @@ impl State {
         if lane == Lane::Profile {
             self.refinement = Refinement::Running;
         }
-        state.weights = match command {
-            Command::Profile(recipes) | Command::Measure { recipes, .. } => {
-                recipes.iter().map(|recipe| recipe.weights).collect()
-            }
+        state.curves = match command {
+            Command::Profile(recipes) | Command::Measure { recipes, .. } => (recipes.iter())
+                .map(|recipe| (recipe.encoder.clone(), recipe.weights))
+                .collect(),
             _ => Vec::new(),
         };
     }
@@ -71,17 +71,16 @@ impl State {
             } => {
                 if (self.is_latest(Lane::Profile, generation)
                     || self.is_latest(Lane::Measure, generation))
-                    && *spec.name == self.recipe.encoder
+                    && let Some(curve) = curve_mut(&mut self.shown, &spec.name, weights)
                 {
-                    let loaded = Loaded {
+                    curve.loaded = Some(Loaded {
                         spec,
                         weights_id,
                         prepared,
                         top5,
                         self_check,
                         stale: false,
-                    };
-                    self.curve_mut(weights).loaded = Some(loaded);
+                    });
                 }
             }
             Event::ProfileUpdated {
@@ -100,9 +99,10 @@ impl State {
             } => {
                 let lane = &self.lanes[index(Lane::Measure)];
                 if lane.latest == Some(generation)
-                    && let Some(&weights) = lane.weights.get(i)
+                    && let Some((encoder, weights)) = lane.curves.get(i)
+                    && let Some(curve) = curve_mut(&mut self.shown, encoder, *weights)
                 {
-                    self.curve_mut(weights).take_measured(estimate);
+                    curve.take_measured(estimate);
                 }
             }
             Event::Progress {
@@ -114,6 +114,7 @@ impl State {
                     self.lanes[index(lane)].progress = Some(progress);
                 }
             }
+            Event::Memory(memory) => self.memory = memory,
             Event::Exported { files, .. } => {
                 self.tell(Place::Response, "export", Content::Written(files));
             }
@@ -144,13 +145,9 @@ impl State {
         self.device = Some(device);
         if changed {
             // What the old device was found to be says nothing of the new one.
-            self.trained
-                .loaded
-                .iter_mut()
-                .chain(&mut self.twin.loaded)
-                .for_each(|loaded| {
-                    loaded.self_check = None;
-                });
+            for loaded in loaded_mut(&mut self.shown) {
+                loaded.self_check = None;
+            }
             self.ask();
         }
     }
@@ -165,14 +162,18 @@ impl State {
 
     fn profile_updated(&mut self, index_in_request: usize, run: Arc<ProfileRun>) {
         let lane = &self.lanes[index(Lane::Profile)];
-        let Some(&weights) = lane.weights.get(index_in_request) else {
+        let Some((encoder, weights)) = lane.curves.get(index_in_request) else {
+            return;
+        };
+        let mut shown = self.shown.iter_mut();
+        let Some(shown) = shown.find(|shown| *shown.spec.name == **encoder) else {
             return;
         };
         let work = forward_equivalents(run.profile.cost);
-        if work > 0.0 && run.elapsed_secs > 0.0 && weights == WeightsKind::Trained {
-            self.seconds_per_forward = Some(run.elapsed_secs / work);
+        if work > 0.0 && run.elapsed_secs > 0.0 && *weights == WeightsKind::Trained {
+            shown.seconds_per_forward = Some(run.elapsed_secs / work);
         }
-        self.curve_mut(weights).take_run(run);
+        shown.curve_mut(*weights).take_run(run);
         self.measure_if_possible();
     }
 
@@ -205,15 +206,8 @@ impl State {
     /// What was loaded belongs to another photograph or encoder; it is shown, paler, until the new
     /// one is there.
     pub(super) fn outdate_loaded(&mut self) {
-        for loaded in self.trained.loaded.iter_mut().chain(&mut self.twin.loaded) {
+        for loaded in loaded_mut(&mut self.shown) {
             loaded.stale = true;
-        }
-    }
-
-    fn curve_mut(&mut self, weights: WeightsKind) -> &mut Curve {
-        match weights {
-            WeightsKind::Trained => &mut self.trained,
-            WeightsKind::Random => &mut self.twin,
         }
     }
 
@@ -223,4 +217,21 @@ impl State {
         let latest = self.lane(lane).latest;
         latest == Some(generation) || (lane == Lane::Device && latest.is_none())
     }
+}
+
+/// The curve of an encoder on screen.
+fn curve_mut<'a>(
+    shown: &'a mut [Shown],
+    encoder: &str,
+    weights: WeightsKind,
+) -> Option<&'a mut Curve> {
+    let mut all = shown.iter_mut();
+    let shown = all.find(|shown| *shown.spec.name == *encoder)?;
+    Some(shown.curve_mut(weights))
+}
+
+/// Everything that was loaded for the encoders on screen.
+fn loaded_mut(shown: &mut [Shown]) -> impl Iterator<Item = &mut Loaded> {
+    let curves = shown.iter_mut().flat_map(Shown::curves_mut);
+    curves.filter_map(|curve| curve.loaded.as_mut())
 }

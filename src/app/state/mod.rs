@@ -6,21 +6,26 @@
 mod apply;
 mod curve;
 mod effort;
+mod library;
 mod message;
+mod shown;
 mod wanted;
 
 use std::sync::Arc;
 
 pub use curve::{Curve, Loaded, ValueAtEta};
+pub use library::{Fetch, LibraryState, WeightFile};
 pub use message::{Content, Message, Place};
+pub use shown::{SHOWN_MAX, Seen, Shown};
 
 use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
 use crate::images::Photo;
-use crate::recipe::{Preset, ProfileRecipe, WeightsKind};
-use crate::report::ProfileRun;
-use crate::worker::{Command, Generation, ImageSource, Lane, Progress};
+use crate::recipe::{Preset, ProfileRecipe, WeightsKind, paper_etas};
+use crate::report::{GREY_TOLERANCE, ProfileRun};
+use crate::worker::{Command, Generation, ImageSource, Lane, Memory, Progress};
 use effort::planned_forwards;
+use shown::readout_like;
 
 /// Seed of the dither where it is switched on.
 const DITHER_SEED: u64 = 0;
@@ -30,8 +35,8 @@ const DITHER_SEED: u64 = 0;
 pub struct LaneState {
     /// The newest request.
     latest: Option<Generation>,
-    /// What that request's recipes were for, by index.
-    weights: Vec<WeightsKind>,
+    /// The curves that the request's recipes are for, by index: encoder and weights.
+    curves: Vec<(String, WeightsKind)>,
     /// Whether it is still being worked on.
     pub busy: bool,
     /// How far it is.
@@ -69,25 +74,27 @@ pub struct State {
     pub source: Option<ImageSource>,
     /// The current photograph.
     pub photo: Option<Arc<Photo>>,
-    /// What is wanted of the trained encoder; the twin's recipe differs in the weights only.
+    /// What is wanted of the first encoder on screen, trained. A twin's recipe differs in the weights,
+    /// another encoder's in the scales that its input side asks for: see [`State::recipe_of`].
     pub recipe: ProfileRecipe,
     /// The preset that `recipe` was last set to.
     pub preset: Preset,
-    /// Whether the random twin is shown.
+    /// Whether the random twins are shown.
     pub twin_shown: bool,
     /// The marked η, L2.
     pub eta_l2: f64,
-    /// The trained encoder's curve.
-    pub trained: Curve,
-    /// The random twin's curve.
-    pub twin: Curve,
+    /// The encoders on screen, never none. The first leads: the photograph is shown as it sees it.
+    pub shown: Vec<Shown>,
+    /// The library of encoders.
+    pub library: LibraryState,
+    /// The weights in memory, and what they may take.
+    pub memory: Memory,
     /// How the profile came to its present state.
     pub refinement: Refinement,
     /// Messages, oldest first.
     pub messages: Vec<Message>,
     lanes: [LaneState; 5],
     opening: Option<ImageSource>,
-    seconds_per_forward: Option<f64>,
     next_message: u64,
     commands: Vec<Command>,
 }
@@ -103,8 +110,9 @@ impl State {
     ) -> Option<Self> {
         let spec = catalogue
             .iter()
+            .copied()
             .find(|spec| *spec.name == *encoder)
-            .or(catalogue.first())?;
+            .or(catalogue.first().copied())?;
         let recipe = ProfileRecipe::interactive(&spec.name, WeightsKind::Trained, spec.side_px);
         let eta_l2 = default_eta(spec.side_px);
         let mut lanes: [LaneState; 5] = Default::default();
@@ -121,13 +129,13 @@ impl State {
             preset: Preset::Interactive,
             twin_shown,
             eta_l2,
-            trained: Curve::default(),
-            twin: Curve::default(),
+            shown: vec![Shown::new(spec, 0)],
+            library: LibraryState::default(),
+            memory: Memory::default(),
             refinement: Refinement::Idle,
             messages: Vec::new(),
             lanes,
             opening: None,
-            seconds_per_forward: None,
             next_message: 0,
             commands: Vec::new(),
         })
@@ -135,39 +143,73 @@ impl State {
 
     // ---- What is known -------------------------------------------------------------------------
 
-    /// The wanted encoder.
+    /// The encoder that leads.
+    pub fn lead(&self) -> &Shown {
+        &self.shown[0]
+    }
+
+    /// The encoder that leads.
     pub fn spec(&self) -> &'static EncoderSpec {
-        self.catalogue
-            .iter()
-            .copied()
-            .find(|spec| *spec.name == self.recipe.encoder)
-            .unwrap_or(self.catalogue[0])
+        self.lead().spec
     }
 
-    /// Index of the wanted encoder in the catalogue: decides its hue.
-    pub fn encoder_index(&self) -> usize {
-        self.catalogue
-            .iter()
-            .position(|spec| *spec.name == self.recipe.encoder)
-            .unwrap_or(0)
+    /// Whether several encoders are on screen.
+    pub fn is_comparing(&self) -> bool {
+        self.shown.len() > 1
     }
 
-    /// The curves on screen with their weights.
-    pub fn curves(&self) -> impl Iterator<Item = (WeightsKind, &Curve)> {
-        [
-            (WeightsKind::Trained, &self.trained),
-            (WeightsKind::Random, &self.twin),
-        ]
-        .into_iter()
-        .filter(|(weights, _)| *weights == WeightsKind::Trained || self.twin_shown)
+    /// Whether an encoder is on screen.
+    pub fn shows(&self, name: &str) -> bool {
+        self.shown.iter().any(|shown| *shown.spec.name == *name)
     }
 
-    /// Least and largest η of the ladder.
+    /// The curves on screen, those of the leading encoder first, each followed by its twin's.
+    pub fn curves(&self) -> impl Iterator<Item = Seen<'_>> {
+        let kinds = if self.twin_shown {
+            &[WeightsKind::Trained, WeightsKind::Random][..]
+        } else {
+            &[WeightsKind::Trained]
+        };
+        self.shown.iter().flat_map(move |shown| {
+            kinds.iter().map(move |&weights| Seen {
+                shown,
+                weights,
+                curve: shown.curve(weights),
+            })
+        })
+    }
+
+    /// What is wanted of an encoder on screen, trained: the same as of the leading one on its own
+    /// scales. `None` where it has no such readout.
+    pub fn recipe_of(&self, shown: &Shown) -> Option<ProfileRecipe> {
+        if *shown.spec.name == self.recipe.encoder {
+            return Some(self.recipe.clone());
+        }
+        Some(ProfileRecipe {
+            encoder: shown.spec.name.to_string(),
+            readout: readout_like(&self.recipe.readout, self.spec(), shown.spec)?,
+            etas_l2: paper_etas(shown.spec.side_px),
+            ..self.recipe.clone()
+        })
+    }
+
+    /// What is wanted of all encoders on screen that have the readout, trained.
+    pub fn recipes(&self) -> Vec<ProfileRecipe> {
+        let recipes = self.shown.iter().filter_map(|shown| self.recipe_of(shown));
+        recipes.collect()
+    }
+
+    /// Least and largest η of the ladders on screen.
     pub fn eta_range(&self) -> [f64; 2] {
-        let etas = &self.recipe.etas_l2;
-        match (etas.first(), etas.last()) {
-            (Some(&first), Some(&last)) if first < last => [first, last],
-            _ => [0.01, 100.0],
+        let others = (self.shown.iter().skip(1)).flat_map(|shown| paper_etas(shown.spec.side_px));
+        let etas = self.recipe.etas_l2.iter().copied().chain(others);
+        let [low, high] = etas.fold([f64::INFINITY, 0.0], |[low, high], eta| {
+            [eta.min(low), eta.max(high)]
+        });
+        if low < high {
+            [low, high]
+        } else {
+            [0.01, 100.0]
         }
     }
 
@@ -176,9 +218,17 @@ impl State {
         default_eta(self.spec().side_px)
     }
 
-    /// Number of input values d_I of the wanted encoder.
+    /// Number of input values d_I of the leading encoder.
     pub fn input_len(&self) -> usize {
-        3 * self.spec().side_px * self.spec().side_px
+        self.lead().input_len()
+    }
+
+    /// Whether one η is the same number of grey levels for all encoders on screen, as far as a figure
+    /// can tell.
+    pub fn grey_levels_agree(&self) -> bool {
+        let side = |shown: &Shown| shown.spec.side_px as f64;
+        let lead = side(self.lead());
+        (self.shown.iter()).all(|shown| (side(shown) / lead - 1.0).abs() <= GREY_TOLERANCE)
     }
 
     /// One lane of the worker.
@@ -212,8 +262,8 @@ impl State {
 
     /// The self-check that failed, if one did on a device other than the CPU.
     pub fn failed_self_check(&self) -> Option<SelfCheck> {
-        [&self.trained, &self.twin]
-            .into_iter()
+        (self.shown.iter())
+            .flat_map(|shown| [&shown.trained, &shown.twin])
             .filter_map(|curve| curve.loaded.as_ref()?.self_check)
             .find(|check| !check.passed())
     }
@@ -221,27 +271,33 @@ impl State {
     /// Largest relative standard error over the reliable scales of the shown profiles.
     pub fn relative_error(&self) -> Option<f64> {
         self.curves()
-            .filter(|(_, curve)| !curve.stale)
-            .filter_map(|(_, curve)| curve.profile())
+            .filter(|seen| !seen.curve.stale)
+            .filter_map(|seen| seen.curve.profile())
             .flat_map(|profile| &profile.scales)
             .filter(|scale| scale.reliable && scale.r > 0.0 && scale.r_se.is_finite())
             .map(|scale| scale.r_se / scale.r)
             .reduce(f64::max)
     }
 
-    /// Estimated seconds for `preset` at the speed seen so far; `None` until a profile of this
-    /// encoder and device was seen.
+    /// Estimated seconds for `preset` at the speed seen so far; `None` until a profile of each
+    /// encoder on screen was seen on this device.
     pub fn estimated_secs(&self, preset: Preset) -> Option<f64> {
-        let mut recipe = self.recipe.clone();
-        preset.apply(&mut recipe);
         let curves = if self.twin_shown { 2.0 } else { 1.0 };
-        Some(self.seconds_per_forward? * curves * planned_forwards(&recipe, self.spec())?)
+        let secs = self.shown.iter().map(|shown| {
+            let Some(mut recipe) = self.recipe_of(shown) else {
+                return Some(0.0);
+            };
+            preset.apply(&mut recipe);
+            let forwards = planned_forwards(&recipe, shown.spec)?;
+            Some(shown.seconds_per_forward? * curves * forwards)
+        });
+        secs.sum()
     }
 
     /// Profiles that can be written now.
     pub fn exportable(&self) -> Vec<Arc<ProfileRun>> {
         self.curves()
-            .filter_map(|(_, curve)| curve.run.clone())
+            .filter_map(|seen| seen.curve.run.clone())
             .collect()
     }
 

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::message::{Content, Message, Place};
-use super::{Curve, DITHER_SEED, Refinement, State};
+use super::shown::readout_like;
+use super::{Curve, DITHER_SEED, Refinement, SHOWN_MAX, Seen, Shown, State};
 use crate::device::DeviceChoice;
 use crate::encoders::Readout;
 use crate::geometry::directions::DirectionFamily;
 use crate::images::Background;
-use crate::recipe::{Preset, ProfileRecipe};
+use crate::recipe::{Preset, ProfileRecipe, WeightsKind, paper_etas};
 use crate::worker::{Command, Export, ExportFormat, ImageSource, Lane};
 
 impl State {
@@ -21,27 +22,82 @@ impl State {
         });
     }
 
-    /// Chooses the encoder; the readout becomes the pooled feature, which every encoder has.
+    /// Chooses the encoder that leads, in place of the one that led; one that is on screen already
+    /// goes first. The readout becomes the pooled feature, which every encoder has.
     pub fn choose_encoder(&mut self, name: &str) {
-        let Some(spec) = self
-            .catalogue
-            .iter()
-            .copied()
-            .find(|spec| *spec.name == *name)
-        else {
-            return;
-        };
-        if *spec.name == self.recipe.encoder {
-            return;
+        if self.shows(name) {
+            return self.lead_by(name);
         }
+        let Some(spec) = self.known(name) else { return };
         let scale = spec.side_px as f64 / self.spec().side_px as f64;
+        let slot = self.lead().slot;
+        // What the old one showed stays, paler, until the new one is there.
+        let old = std::mem::replace(&mut self.shown[0], Shown::new(spec, slot));
+        self.shown[0].trained = old.trained;
+        self.shown[0].twin = old.twin;
         self.recipe.encoder = spec.name.to_string();
         self.recipe.readout = Readout::Pooled;
-        self.recipe.etas_l2 = crate::recipe::paper_etas(spec.side_px);
+        self.recipe.etas_l2 = paper_etas(spec.side_px);
         self.eta_l2 *= scale;
-        self.seconds_per_forward = None;
         self.outdate_loaded();
         self.ask();
+    }
+
+    /// Puts an encoder on screen beside the others; beyond [`SHOWN_MAX`] none is added.
+    pub fn add_encoder(&mut self, name: &str) {
+        let Some(spec) = self.known(name) else { return };
+        if self.shows(name) || self.shown.len() >= SHOWN_MAX {
+            return;
+        }
+        let is_free = |slot: &usize| self.shown.iter().all(|shown| shown.slot != *slot);
+        let slot = (0..SHOWN_MAX).find(is_free).unwrap_or_default();
+        self.shown.push(Shown::new(spec, slot));
+        self.request_unless_awaited();
+    }
+
+    /// Takes an encoder off the screen, unless it is the last one.
+    pub fn remove_encoder(&mut self, name: &str) {
+        if !self.is_comparing() || !self.shows(name) {
+            return;
+        }
+        if *self.spec().name == *name {
+            let next = self.shown[1].spec.name.clone();
+            self.lead_by(&next);
+        }
+        self.shown.retain(|shown| *shown.spec.name != *name);
+        let [low, high] = self.eta_range();
+        self.eta_l2 = self.eta_l2.clamp(low, high);
+        self.request_unless_awaited();
+    }
+
+    /// Lets an encoder on screen lead. The question stays, unless it has no such readout.
+    pub fn lead_by(&mut self, name: &str) {
+        let Some(place) = (self.shown.iter()).position(|shown| *shown.spec.name == *name) else {
+            return;
+        };
+        if place == 0 {
+            return;
+        }
+        let readout = readout_like(&self.recipe.readout, self.spec(), self.shown[place].spec);
+        let shown = self.shown.remove(place);
+        self.recipe.encoder = shown.spec.name.to_string();
+        self.recipe.etas_l2 = paper_etas(shown.spec.side_px);
+        self.shown.insert(0, shown);
+        match readout {
+            Some(readout) => self.recipe.readout = readout,
+            None => self.choose_readout(Readout::Pooled),
+        }
+    }
+
+    fn known(&self, name: &str) -> Option<&'static crate::encoders::EncoderSpec> {
+        let mut known = self.catalogue.iter().copied();
+        known.find(|spec| *spec.name == *name)
+    }
+
+    /// Lets the weights in memory take so many bytes.
+    pub fn set_budget(&mut self, bytes: u64) {
+        self.memory.budget_bytes = bytes;
+        self.commands.push(Command::SetBudget(bytes));
     }
 
     /// Chooses the feature Φ.
@@ -94,7 +150,12 @@ impl State {
             return;
         }
         self.twin_shown = shown;
-        // The worker goes on with the trained curve where it was, and has not forgotten the twin's.
+        self.request_unless_awaited();
+    }
+
+    /// Asks for the curves that are now on screen. The worker goes on with those that stay where they
+    /// were, and has not forgotten those that come back.
+    fn request_unless_awaited(&mut self) {
         if self.refinement != Refinement::AwaitsStart {
             self.request();
         }
@@ -106,7 +167,9 @@ impl State {
             return;
         }
         self.device_choice = choice.clone();
-        self.seconds_per_forward = None;
+        for shown in &mut self.shown {
+            shown.seconds_per_forward = None;
+        }
         self.commands.push(Command::UseDevice(choice));
     }
 
@@ -209,7 +272,7 @@ impl State {
     }
 
     pub(super) fn make_stale(&mut self) {
-        for curve in [&mut self.trained, &mut self.twin] {
+        for curve in self.shown.iter_mut().flat_map(Shown::curves_mut) {
             curve.stale = true;
             curve.measured = None;
         }
@@ -226,20 +289,43 @@ impl State {
         // Older profile requests that were not sent yet are superseded here and now.
         self.commands
             .retain(|command| !matches!(command, Command::Profile(_)));
-        let recipes = self
-            .curves()
-            .map(|(weights, _)| self.recipe.with_weights(weights))
+        let kinds = if self.twin_shown {
+            &[WeightsKind::Trained, WeightsKind::Random][..]
+        } else {
+            &[WeightsKind::Trained]
+        };
+        let recipes = (self.recipes().iter())
+            .flat_map(|recipe| kinds.iter().map(|&weights| recipe.with_weights(weights)))
             .collect();
         self.commands.push(Command::Profile(recipes));
         self.refinement = Refinement::Running;
-        self.trained.measure_due = true;
-        self.twin.measure_due = true;
+        self.forget_unasked();
+        self.make_measure_due();
+    }
+
+    /// Curves of encoders without the readout that is asked for answer no question.
+    fn forget_unasked(&mut self) {
+        let asked: Vec<bool> = (self.shown.iter())
+            .map(|shown| self.recipe_of(shown).is_some())
+            .collect();
+        for (shown, asked) in self.shown.iter_mut().zip(asked) {
+            if !asked {
+                for curve in shown.curves_mut() {
+                    *curve = Curve::default();
+                }
+            }
+        }
+    }
+
+    fn make_measure_due(&mut self) {
+        for curve in self.shown.iter_mut().flat_map(Shown::curves_mut) {
+            curve.measure_due = true;
+        }
     }
 
     /// Has r measured at the marked η by all curves, now or as soon as they have a first profile.
     pub(super) fn measure_again(&mut self) {
-        self.trained.measure_due = true;
-        self.twin.measure_due = true;
+        self.make_measure_due();
         self.measure_if_possible();
     }
 
@@ -248,17 +334,17 @@ impl State {
     /// with that very scale needs no measurement.
     pub(super) fn measure_if_possible(&mut self) {
         let is_due = |curve: &Curve| curve.measure_due && curve.is_current();
-        if !self.curves().any(|(_, curve)| is_due(curve)) {
+        if !self.curves().any(|seen| is_due(seen.curve)) {
             return;
         }
         // A request takes the place of the one before, so it asks for all curves in sight; and it
         // asks by their own recipes, which a chosen preset that waits for its start leaves alone.
         let recipes: Vec<_> = self
             .curves()
-            .filter(|(_, curve)| curve.is_current() && !curve.is_final_at(self.eta_l2))
-            .filter_map(|(_, curve)| Some(curve.run.as_ref()?.recipe.clone()))
+            .filter(|Seen { curve, .. }| curve.is_current() && !curve.is_final_at(self.eta_l2))
+            .filter_map(|seen| Some(seen.curve.run.as_ref()?.recipe.clone()))
             .collect();
-        for curve in [&mut self.trained, &mut self.twin] {
+        for curve in self.shown.iter_mut().flat_map(Shown::curves_mut) {
             curve.measure_due &= !curve.is_current();
         }
         self.commands
