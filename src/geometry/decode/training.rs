@@ -404,7 +404,7 @@ impl DecoderTrainer {
         };
         DecoderHeader {
             format: FORMAT,
-            encoder: spec.name.to_owned(),
+            encoder: spec.name.to_string(),
             weights_id: self.encoder.weights_id.clone(),
             stage: stage.unwrap_or_default(),
             plan: self.plan.clone(),
