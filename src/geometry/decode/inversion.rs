@@ -136,7 +136,7 @@ impl Inversion {
         let spec = encoder.spec();
         let shape = spec.readout_shape(&readout)?;
         let side = spec.side_px;
-        let name = spec.title.to_owned();
+        let name = spec.title.to_string();
         let (device, at) = (encoder.device.clone(), encoder.placement.clone());
         let map: Map = Box::new(move |pixels| encoder.encoder.forward(pixels, &readout));
         Self::of_map(
