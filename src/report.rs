@@ -1,9 +1,10 @@
-//! What is taken away from profiles: table, sidecar and figure, the same from window and command
-//! line.
+//! What is taken away from profiles, spectra and maps: table, sidecar and figure, the same from window and
+//! command line.
 
 mod figure;
 mod files;
 mod sidecar;
+mod spectrum;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, figure};
 pub use self::files::write;
 pub use self::sidecar::sidecar;
+pub use self::spectrum::{
+    SPECTRUM_COLUMNS, SpectrumRun, spectrum_csv, spectrum_figure, spectrum_sidecar, write_spectra,
+};
 use crate::Result;
 use crate::encoders::{Readout, registry};
 use crate::figure::table::{self, Cell};

@@ -101,7 +101,9 @@ fn rows(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
 fn help_names_every_subcommand_and_goes_to_standard_output() {
     let outcome = run(&["--help"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
-    for word in ["profile", "devices", "encoders", "IMAGE", "--device"] {
+    for word in [
+        "profile", "spectrum", "devices", "encoders", "IMAGE", "--device",
+    ] {
         assert!(outcome.stdout.contains(word), "{word}");
     }
     let outcome = run(&["profile", "--help"]);
@@ -843,4 +845,195 @@ fn quiet_means_no_output_at_all() {
         ),
         (0, "", "")
     );
+}
+
+/// A configuration folder with the encoder `small`: the bundled SqueezeNet on inputs of 64 px, where a full
+/// Jacobian is a matter of seconds.
+fn with_small_encoder() -> tempfile::TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = home.path().join("etascope");
+    fs::create_dir_all(&config).expect("it can be made");
+    let row = format!(
+        "[[encoder]]\nname = \"small\"\ntitle = \"Small\"\narchitecture = \"squeezenet1_1\"\n\
+         licence = \"BSD-3-Clause\"\nfile = {SQUEEZENET_FILE:?}\n\
+         input = {{ resize = 64, crop = 64, filter = \"bilinear\", mean = [0.485, 0.456, 0.406], \
+         std = [0.229, 0.224, 0.225] }}\n"
+    );
+    fs::write(config.join("encoders.toml"), row).expect("it can be written");
+    home
+}
+
+/// The program with the encoders of a configuration folder.
+fn run_at(home: &Path, args: &[&str]) -> Outcome {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = etascope(args)
+        .env("XDG_CONFIG_HOME", home)
+        .output()
+        .expect("the binary starts");
+    Outcome {
+        code: status.code().expect("it ends by itself"),
+        stdout: String::from_utf8(stdout).expect("UTF-8"),
+        stderr: String::from_utf8(stderr).expect("UTF-8"),
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("a sidecar")).expect("JSON")
+}
+
+#[test]
+fn a_spectrum_is_written_as_table_sidecar_and_figures() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let at = ["--encoder", "small", "--device", "cpu", "--out", text(&out)];
+    let exact = [&["spectrum", "bundled:chelsea"], &at[..]].concat();
+    let outcome = run_at(home.path(), &exact);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    // A heading, the encoder, its twin.
+    assert_eq!(outcome.stdout.lines().count(), 3, "{}", outcome.stdout);
+
+    let (heading, table) = rows(&out.join("spectrum.csv"));
+    assert_eq!(
+        heading.join(","),
+        "image,encoder,weights,readout,index,sigma,error"
+    );
+    // The pooled feature of SqueezeNet has 512 values.
+    assert_eq!(table.len(), 2 * 512);
+    let sidecar = json(&out.join("spectrum.json"));
+    let sigmas = |table: &[Vec<String>]| -> Vec<f64> {
+        let numbers = table.iter().map(|row| row[5].parse().expect("a number"));
+        numbers.collect()
+    };
+    let mut traces = Vec::new();
+    for (at, (weights, table)) in ["trained", "random"]
+        .iter()
+        .zip(table.chunks(512))
+        .enumerate()
+    {
+        for (i, row) in table.iter().enumerate() {
+            assert_eq!(
+                row[..5],
+                ["chelsea", "small", weights, "pooled", &(i + 1).to_string()]
+            );
+            assert_eq!(row[6], "", "an exact value has no bound");
+        }
+        let sigma = sigmas(table);
+        assert!(sigma.is_sorted_by(|a, b| a >= b) && sigma[0] > 0.0);
+        let energy: f64 = sigma.iter().map(|s| s * s).sum();
+        traces.push(energy);
+        // The sidecar's read-outs by their definitions, from the table.
+        let entry = &sidecar["spectra"][at];
+        let read = &entry["readouts"];
+        let share = |count: usize| sigma[..count].iter().map(|s| s * s).sum::<f64>() / energy;
+        let entropy: f64 = sigma
+            .iter()
+            .map(|s| s * s / energy)
+            .filter(|&p| p > 0.0)
+            .map(|p| -p * p.ln())
+            .sum();
+        for (key, expected) in [
+            ("entropy_nats", entropy),
+            ("effective_rank", entropy.exp()),
+            ("stable_rank", energy / (sigma[0] * sigma[0])),
+            ("energy_top_1", share(1)),
+            ("energy_top_5", share(5)),
+            ("energy_top_10", share(10)),
+        ] {
+            let found = read[key].as_f64().expect(key);
+            assert!(
+                (found / expected - 1.0).abs() < 1e-9,
+                "{key}: {found} against {expected}"
+            );
+        }
+        assert_eq!(entry["weights"]["kind"], *weights);
+        assert_eq!(entry["cost"]["vjps"], 512);
+        assert_eq!(entry["exact"], true);
+    }
+    let svg = fs::read_to_string(out.join("spectrum.svg")).expect("a figure");
+    resvg::usvg::Tree::from_str(&svg, &resvg::usvg::Options::default()).expect("SVG");
+    assert!(svg.contains("stroke-dasharray"), "the twin is dashed");
+    image::open(out.join("spectrum.png")).expect("a figure");
+
+    // Σσ² = tr(JᵀJ), which a profile finds from sums of squares without any spectrum.
+    let profile = [
+        &[
+            "profile",
+            "bundled:chelsea",
+            "--trace",
+            "exact",
+            "--pairs",
+            "8",
+            "--etas",
+            "0.1",
+            "--formats",
+            "json",
+        ],
+        &at[..],
+    ]
+    .concat();
+    assert_eq!(run_at(home.path(), &profile).code, 0);
+    let profile = json(&out.join("profile.json"));
+    for (i, energy) in traces.iter().enumerate() {
+        let trace = profile["runs"][i]["trace_jtj"].as_f64().expect("a trace");
+        // Rows are kept in f32.
+        assert!((energy / trace - 1.0).abs() < 1e-5, "{energy} and {trace}");
+    }
+
+    // The leading part agrees within its own bounds, and is not read as if it were the whole.
+    let leading = [
+        &exact[..],
+        &["--leading", "4", "--no-twin", "--stem", "part"],
+    ]
+    .concat();
+    let outcome = run_at(home.path(), &leading);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let (_, part) = rows(&out.join("part.csv"));
+    assert_eq!(part.len(), 4);
+    let whole = sigmas(&table[..4]);
+    for ((row, found), whole) in part.iter().zip(sigmas(&part)).zip(&whole) {
+        let bound: f64 = row[6].parse().expect("a bound");
+        assert!(
+            (found - whole).abs() <= bound + 1e-6 * whole,
+            "{found} is not within {bound} of {whole}"
+        );
+        assert!(bound < 0.2 * whole, "the bound {bound} says little");
+    }
+    assert_eq!(
+        json(&out.join("part.json"))["spectra"][0]["readouts"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_spectrum_that_cannot_be_had_is_refused_before_any_work() {
+    let out = tempfile::tempdir().expect("a folder");
+    let spectrum = |more: &[&str]| {
+        let args = [
+            "spectrum",
+            "absent.png",
+            "--encoder",
+            "squeezenet1_1",
+            "--device",
+            "cpu",
+            "--out",
+            text(out.path()),
+        ];
+        run(&[&args[..], more].concat())
+    };
+    // 64 × 111² values of the first stage are no rows of a matrix that fits.
+    assert_fails(
+        &spectrum(&["--readout", "stage:features.0"]),
+        2,
+        &["whole singular spectrum", "leading"],
+    );
+    assert_fails(&spectrum(&["--readout", "stage:nowhere"]), 2, &["nowhere"]);
+    assert_fails(&spectrum(&["--stem", "a/b"]), 2, &["a/b"]);
+    assert_fails(&spectrum(&[]), 3, &["absent.png", "nothing was written"]);
+    let both = spectrum(&["--exact", "--leading", "3"]);
+    assert_eq!(both.code, 2);
+    assert!(both.stderr.contains("cannot be used with"));
+    assert_eq!(fs::read_dir(out.path()).expect("the folder").count(), 0);
 }
