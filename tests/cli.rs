@@ -102,7 +102,7 @@ fn help_names_every_subcommand_and_goes_to_standard_output() {
     let outcome = run(&["--help"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for word in [
-        "profile", "spectrum", "devices", "encoders", "IMAGE", "--device",
+        "profile", "spectrum", "fit", "edit", "devices", "encoders", "IMAGE", "--device",
     ] {
         assert!(outcome.stdout.contains(word), "{word}");
     }
@@ -1036,4 +1036,250 @@ fn a_spectrum_that_cannot_be_had_is_refused_before_any_work() {
     assert_eq!(both.code, 2);
     assert!(both.stderr.contains("cannot be used with"));
     assert_eq!(fs::read_dir(out.path()).expect("the folder").count(), 0);
+}
+
+/// Number in a column of the row that `is_it` finds.
+fn found(table: &[Vec<String>], is_it: impl Fn(&[String]) -> bool, column: usize) -> f64 {
+    let row = table.iter().find(|row| is_it(row)).expect("such a row");
+    row[column].parse().expect("a number")
+}
+
+#[test]
+fn a_map_is_fitted_scored_and_cut_to_ranks() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let at = ["--device", "cpu", "--out", text(&out)];
+    let fit = |more: &[&str]| {
+        let args = [
+            "fit",
+            "--encoder",
+            "small",
+            "--stage",
+            "features.4",
+            "--manipulation",
+            "hue:60",
+            "--seed",
+            "5",
+        ];
+        run_at(home.path(), &[&args[..], &at[..], more].concat())
+    };
+    let outcome = fit(&["--map", "linear", "--raw"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let (heading, table) = rows(&out.join("map.csv"));
+    assert_eq!(
+        heading.join(","),
+        "photograph,part,method,mdncs_features,mean_cosine,mse"
+    );
+    // Four bundled photographs, three methods.
+    assert_eq!(table.len(), 12);
+    let count = |part: &str| table.iter().filter(|row| row[1] == part).count() / 3;
+    assert_eq!(
+        [count("train"), count("validation"), count("held-out")],
+        [2, 1, 1]
+    );
+    let sum = |table: &[Vec<String>], part: &str, method: &str| -> f64 {
+        let rows = table
+            .iter()
+            .filter(|row| row[1] == part && row[2] == method);
+        rows.map(|row| row[5].parse::<f64>().expect("a number"))
+            .sum()
+    };
+    // Least squares: no affine map, such as the identity, has a smaller error on the training vectors.
+    let (mapped, unmapped) = (
+        sum(&table, "train", "map"),
+        sum(&table, "train", "identity"),
+    );
+    assert!(mapped < 0.5 * unmapped, "{mapped} and {unmapped}");
+    // A change of hue turns nothing.
+    for rows in table.chunks(3) {
+        assert_eq!(rows[0][3..], rows[1][3..]);
+    }
+    let sidecar = json(&out.join("map.json"));
+    let fitted = &sidecar["fit"];
+    assert_eq!(
+        (&fitted["manipulations"][0], &fitted["seed"]),
+        (&Value::from("hue:60"), &Value::from(5))
+    );
+    for matrix in ["w", "edit"] {
+        let values = fitted["spectra"][matrix]["values"]
+            .as_array()
+            .expect("values");
+        let values: Vec<f64> = values
+            .iter()
+            .map(|value| value.as_f64().expect("σ"))
+            .collect();
+        assert_eq!(values.len(), 128, "{matrix}");
+        let energy: f64 = values.iter().map(|v| v * v).sum();
+        let stable = fitted["spectra"][matrix]["readouts"]["stable_rank"]
+            .as_f64()
+            .expect("a rank");
+        assert!((stable * values[0] * values[0] / energy - 1.0).abs() < 1e-9);
+    }
+    assert!(out.join("map.svg").exists() && out.join("map.png").exists());
+
+    // The map at every rank, on the photograph that was held out.
+    let held_out = &table.iter().find(|row| row[1] == "held-out").expect("one")[0];
+    let photo = format!("bundled:{held_out}");
+    let map = out.join("map.safetensors");
+    let edit = |map: &Path, more: &[&str]| {
+        let args = ["edit", &photo, "--map", text(map)];
+        run_at(home.path(), &[&args[..], &at[..], more].concat())
+    };
+    let outcome = edit(&map, &["--ranks", "0,1,8,128,8", "--cut", "edit,w"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let (heading, sweep) = rows(&out.join("edit.csv"));
+    assert_eq!(
+        heading.join(","),
+        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept"
+    );
+    let ranks: Vec<String> = sweep
+        .iter()
+        .map(|row| format!("{} {}", row[1], row[2]))
+        .collect();
+    assert_eq!(
+        ranks.join(","),
+        "edit 0,edit 1,edit 8,edit 128,w 0,w 1,w 8,w 128,identity ,reorder ,map "
+    );
+    let full = found(&sweep, |row| row[1] == "map", 3);
+    for cut in ["edit", "w"] {
+        let at = |rank: &str, column| found(&sweep, |row| row[1] == cut && row[2] == rank, column);
+        // At full rank nothing is cut; features are rounded to f32.
+        assert!((at("128", 3) - full).abs() < 1e-5, "{cut}");
+        assert!((at("128", 5) - 1.0).abs() < 1e-12 && at("0", 5) == 0.0);
+        assert!(at("1", 5) < at("8", 5));
+    }
+    // The same comparisons as the fit made there.
+    for (method, name) in [("map", "map"), ("identity", "identity")] {
+        let scored = found(&table, |row| row[1] == "held-out" && row[2] == method, 3);
+        let swept = found(&sweep, |row| row[1] == name, 3);
+        assert!((scored - swept).abs() < 1e-6, "{method}");
+    }
+    let hash: String = Sha256::digest(fs::read(&map).expect("a map"))
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(json(&out.join("edit.json"))["edit"]["map"]["sha256"], hash);
+    assert!(out.join("edit.svg").exists() && out.join("edit.png").exists());
+    let beyond = edit(&map, &["--ranks", "129"]);
+    assert_fails(&beyond, 2, &["rank 129", "128 × 128"]);
+
+    // γ chosen on the validation photograph has the least error there.
+    let outcome = fit(&["--stem", "ridge", "--formats", "json"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let fitted = &json(&out.join("ridge.json"))["fit"];
+    let list = |key: &str| -> Vec<f64> {
+        let values = fitted["gamma_choice"][key].as_array().expect("a list");
+        values
+            .iter()
+            .map(|value| value.as_f64().expect("γ"))
+            .collect()
+    };
+    let (candidates, errors) = (list("candidates"), list("validation_mse"));
+    let chosen = fitted["map"]["gamma"].as_f64().expect("γ");
+    let place = candidates.iter().position(|&gamma| gamma == chosen);
+    let place = place.expect("one of those that were tried");
+    assert!(errors.iter().all(|&error| error >= errors[place]));
+
+    // A map without a matrix has neither spectra nor ranks.
+    assert_eq!(fit(&["--stem", "shift", "--map", "additive"]).code, 0);
+    assert!(out.join("shift.csv").exists() && !out.join("shift.svg").exists());
+    // The edit operator cut to rank 0 moves every vector by the mean displacement, as the additive map does.
+    let (_, shifted) = rows(&out.join("shift.csv"));
+    let shift = found(&shifted, |row| row[1] == "held-out" && row[2] == "map", 3);
+    let none = found(&sweep, |row| row[1] == "edit" && row[2] == "0", 3);
+    assert!((shift - none).abs() < 1e-5, "{shift} and {none}");
+    assert_fails(
+        &edit(&out.join("shift.safetensors"), &[]),
+        2,
+        &["additive", "no matrix"],
+    );
+}
+
+#[test]
+fn a_mirrored_photograph_is_followed_by_the_reorder() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let fit = |edits: &[&str]| {
+        let args = [
+            "fit",
+            "bundled:chelsea",
+            "bundled:coffee",
+            "bundled:astronaut",
+            "--encoder",
+            "small",
+            "--stage",
+            "features.4",
+            "--map",
+            "identity",
+            "--device",
+            "cpu",
+            "--out",
+            text(&out),
+        ];
+        let outcome = run_at(home.path(), &[&args[..], edits].concat());
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        rows(&out.join("map.csv")).1
+    };
+    let mirror = ["--manipulation", "mirror:horizontal"];
+    let table = fit(&mirror);
+    let sum = |method: &str| -> f64 {
+        let rows = table.iter().filter(|row| row[2] == method);
+        rows.map(|row| row[3].parse::<f64>().expect("a number"))
+            .sum()
+    };
+    // No network is quite the same from both sides: the reorder helps on the whole, and not everywhere.
+    assert!(sum("reorder") > sum("identity") + 0.1, "{table:?}");
+    for rows in table.chunks(3) {
+        // The identity of a fit is applied after the reorder.
+        assert_eq!(rows[1][3..], rows[2][3..]);
+    }
+    // Two mirrors undo each other, in the picture and on the grid.
+    for row in fit(&[mirror, mirror].concat()) {
+        let score: f64 = row[3].parse().expect("a number");
+        assert!((score - 1.0).abs() < 1e-12 && row[5] == "0.0", "{row:?}");
+    }
+}
+
+#[test]
+fn a_fit_that_cannot_be_made_is_refused() {
+    let home = tempfile::tempdir().expect("a folder");
+    let empty = home.path().join("empty");
+    fs::create_dir(&empty).expect("a folder");
+    let out = home.path().join("out");
+    let fit = |more: &[&str]| {
+        let args = [
+            "fit",
+            "--encoder",
+            "squeezenet1_1",
+            "--manipulation",
+            "hue:60",
+            "--device",
+            "cpu",
+            "--out",
+            text(&out),
+        ];
+        run(&[&args[..], more].concat())
+    };
+    assert_fails(&fit(&["--stage", "nowhere"]), 2, &["nowhere", "features."]);
+    let stage = ["--stage", "features.4"];
+    let with = |more: &[&str]| fit(&[&stage[..], more].concat());
+    assert_fails(
+        &with(&["--map", "linear", "--gamma", "1"]),
+        2,
+        &["--gamma", "no penalty"],
+    );
+    assert_fails(&with(&[text(&empty)]), 3, &["no picture"]);
+    assert_fails(&with(&["bundled:chelsea"]), 2, &["split the photographs"]);
+    assert_fails(&with(&["absent.png"]), 3, &["absent.png"]);
+    assert!(!out.exists());
+    let missing = home.path().join("none.safetensors");
+    let edit = [
+        "edit",
+        "bundled:chelsea",
+        "--map",
+        text(&missing),
+        "--out",
+        text(&out),
+    ];
+    assert_fails(&run(&edit), 4, &["none.safetensors"]);
 }

@@ -9,9 +9,12 @@ mod check;
 mod command_line;
 mod compute;
 mod devices;
+mod edit;
 mod encoders;
+mod fit;
 mod job;
 mod names;
+mod pictures;
 mod profile;
 mod spectrum;
 mod table;
@@ -24,8 +27,10 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use command_line::command_line;
-pub use encoders::EncodersArgs;
 pub use compute::ComputeArgs;
+pub use edit::{EditArgs, Ranks};
+pub use encoders::EncodersArgs;
+pub use fit::{FitArgs, MapWord};
 pub use job::{ProfileArgs, ProfileJob};
 pub use spectrum::SpectrumArgs;
 pub use window::WindowArgs;
@@ -58,6 +63,10 @@ pub enum Headless {
     Profile(Box<ProfileArgs>),
     /// Compute singular spectra of encoders' Jacobians at photographs
     Spectrum(Box<SpectrumArgs>),
+    /// Fit a map from feature maps of photographs to those of their edits
+    Fit(Box<FitArgs>),
+    /// Cut a fitted map to one rank after another at a photograph
+    Edit(Box<EditArgs>),
     /// List the compute devices of this machine
     Devices(ListArgs),
     /// List, describe and fetch encoders, and check weight files
@@ -81,6 +90,8 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Some(Headless::Profile(args)) => with_user_rows().and_then(|()| profile::run(&args)),
         Some(Headless::Spectrum(args)) => with_user_rows().and_then(|()| spectrum::run(&args)),
+        Some(Headless::Fit(args)) => with_user_rows().and_then(|()| fit::run(&args)),
+        Some(Headless::Edit(args)) => with_user_rows().and_then(|()| edit::run(&args)),
         Some(Headless::Devices(args)) => devices::run(args),
         Some(Headless::Encoders(args)) => with_user_rows().and_then(|()| encoders::run(args)),
         None => window::run(cli.window),
