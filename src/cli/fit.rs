@@ -347,7 +347,7 @@ fn summary(run: &FitRun) -> String {
     for mean in mean_scores(&run.scores) {
         rows.push(vec![
             part_name(mean.part).to_owned(),
-            mean.method.to_owned(),
+            mean.method,
             cell(mean.mdncs_features),
             cell(mean.mean_cosine),
             cell(Some(mean.mse)),

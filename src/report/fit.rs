@@ -174,11 +174,14 @@ pub fn fit_csv(run: &FitRun) -> Result<String> {
     table::csv(&FIT_COLUMNS, rows)
 }
 
-/// Singular values of W and of W − I, descending; `None` for maps without a matrix.
+/// Singular values of W, then of W − I, descending.
+type Spectra = [(Cut, Vec<f64>); 2];
+
+/// The spectra of a map; `None` for maps without a matrix.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Numeric`] where the decomposition fails.
-fn spectra(run: &FitRun) -> Result<Option<[(Cut, Vec<f64>); 2]>> {
+fn spectra(run: &FitRun) -> Result<Option<Spectra>> {
     let Some(map) = run.file.map.affine() else {
         return Ok(None);
     };
@@ -257,7 +260,7 @@ fn fit_sidecar(run: &FitRun) -> Result<Value> {
 }
 
 /// The figure: singular values of W and of W − I against their index on logarithmic axes.
-fn fit_figure(spectra: &[(Cut, Vec<f64>); 2]) -> Figure {
+fn fit_figure(spectra: &Spectra) -> Figure {
     let series = spectra.iter().enumerate().map(|(hue, (cut, values))| {
         let name = match cut {
             Cut::Map => "W",
