@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoders::Readout;
 pub use crate::encoders::WeightsKind;
 use crate::geometry::directions::DirectionFamily;
+use crate::geometry::spectrum::SpectrumMethod;
 
 /// How r_η is estimated from the same forward passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,6 +42,23 @@ pub const DEFAULT_TRACE: TraceMethod = TraceMethod::HutchPlusPlus {
     sketch: 32,
     probes: 32,
 };
+
+/// Everything that determines one singular spectrum apart from the photograph and the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpectrumRecipe {
+    /// Registry name of the encoder.
+    pub encoder: String,
+    /// Trained parameters or the random twin.
+    pub weights: WeightsKind,
+    /// Which output of the encoder is the feature Φ whose Jacobian is taken.
+    pub readout: Readout,
+    /// All singular values or the leading ones.
+    pub method: SpectrumMethod,
+    /// Seed of the randomised search; an exact spectrum does not depend on it.
+    pub seed: u64,
+    /// Seed of a dither of the photograph, if it is dithered.
+    pub dither_seed: Option<u64>,
+}
 
 /// Everything that determines one response profile apart from the photograph and the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,9 +1,12 @@
-//! What is taken away from profiles: table, sidecar and figure, the same from window and command
-//! line.
+//! What is taken away from profiles, spectra and maps: table, sidecar and figure, the same from window and
+//! command line.
 
 mod figure;
 mod files;
+mod fit;
 mod sidecar;
+mod spectrum;
+mod sweep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +15,17 @@ use serde::{Deserialize, Serialize};
 
 pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, GREY_TOLERANCE, figure};
 pub use self::files::write;
+pub use self::fit::{
+    FIT_COLUMNS, FitRun, FittedPhoto, GammaChoice, Score, fit_csv, mean_scores, part_name,
+    write_fit,
+};
 pub use self::sidecar::sidecar;
+pub use self::spectrum::{
+    SPECTRUM_COLUMNS, SpectrumRun, spectrum_csv, spectrum_figure, spectrum_sidecar, write_spectra,
+};
+pub use self::sweep::{
+    Agreement, RankScore, SWEEP_COLUMNS, SweepRun, cut_word, sweep_csv, write_sweep,
+};
 use crate::Result;
 use crate::encoders::{Readout, registry};
 use crate::figure::table::{self, Cell};

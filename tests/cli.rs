@@ -101,7 +101,9 @@ fn rows(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
 fn help_names_every_subcommand_and_goes_to_standard_output() {
     let outcome = run(&["--help"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
-    for word in ["profile", "devices", "encoders", "IMAGE", "--device"] {
+    for word in [
+        "profile", "spectrum", "fit", "edit", "devices", "encoders", "IMAGE", "--device",
+    ] {
         assert!(outcome.stdout.contains(word), "{word}");
     }
     let outcome = run(&["profile", "--help"]);
@@ -843,4 +845,441 @@ fn quiet_means_no_output_at_all() {
         ),
         (0, "", "")
     );
+}
+
+/// A configuration folder with the encoder `small`: the bundled SqueezeNet on inputs of 64 px, where a full
+/// Jacobian is a matter of seconds.
+fn with_small_encoder() -> tempfile::TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = home.path().join("etascope");
+    fs::create_dir_all(&config).expect("it can be made");
+    let row = format!(
+        "[[encoder]]\nname = \"small\"\ntitle = \"Small\"\narchitecture = \"squeezenet1_1\"\n\
+         licence = \"BSD-3-Clause\"\nfile = {SQUEEZENET_FILE:?}\n\
+         input = {{ resize = 64, crop = 64, filter = \"bilinear\", mean = [0.485, 0.456, 0.406], \
+         std = [0.229, 0.224, 0.225] }}\n"
+    );
+    fs::write(config.join("encoders.toml"), row).expect("it can be written");
+    home
+}
+
+/// The program with the encoders of a configuration folder.
+fn run_at(home: &Path, args: &[&str]) -> Outcome {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = etascope(args)
+        .env("XDG_CONFIG_HOME", home)
+        .output()
+        .expect("the binary starts");
+    Outcome {
+        code: status.code().expect("it ends by itself"),
+        stdout: String::from_utf8(stdout).expect("UTF-8"),
+        stderr: String::from_utf8(stderr).expect("UTF-8"),
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("a sidecar")).expect("JSON")
+}
+
+#[test]
+fn a_spectrum_is_written_as_table_sidecar_and_figures() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let at = ["--encoder", "small", "--device", "cpu", "--out", text(&out)];
+    let exact = [&["spectrum", "bundled:chelsea"], &at[..]].concat();
+    let outcome = run_at(home.path(), &exact);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    // A heading, the encoder, its twin.
+    assert_eq!(outcome.stdout.lines().count(), 3, "{}", outcome.stdout);
+
+    let (heading, table) = rows(&out.join("spectrum.csv"));
+    assert_eq!(
+        heading.join(","),
+        "image,encoder,weights,readout,index,sigma,error"
+    );
+    // The pooled feature of SqueezeNet has 512 values.
+    assert_eq!(table.len(), 2 * 512);
+    let sidecar = json(&out.join("spectrum.json"));
+    let sigmas = |table: &[Vec<String>]| -> Vec<f64> {
+        let numbers = table.iter().map(|row| row[5].parse().expect("a number"));
+        numbers.collect()
+    };
+    let mut traces = Vec::new();
+    for (at, (weights, table)) in ["trained", "random"]
+        .iter()
+        .zip(table.chunks(512))
+        .enumerate()
+    {
+        for (i, row) in table.iter().enumerate() {
+            assert_eq!(
+                row[..5],
+                ["chelsea", "small", weights, "pooled", &(i + 1).to_string()]
+            );
+            assert_eq!(row[6], "", "an exact value has no bound");
+        }
+        let sigma = sigmas(table);
+        assert!(sigma.is_sorted_by(|a, b| a >= b) && sigma[0] > 0.0);
+        let energy: f64 = sigma.iter().map(|s| s * s).sum();
+        traces.push(energy);
+        // The sidecar's read-outs by their definitions, from the table.
+        let entry = &sidecar["spectra"][at];
+        let read = &entry["readouts"];
+        let share = |count: usize| sigma[..count].iter().map(|s| s * s).sum::<f64>() / energy;
+        let entropy: f64 = sigma
+            .iter()
+            .map(|s| s * s / energy)
+            .filter(|&p| p > 0.0)
+            .map(|p| -p * p.ln())
+            .sum();
+        for (key, expected) in [
+            ("entropy_nats", entropy),
+            ("effective_rank", entropy.exp()),
+            ("stable_rank", energy / (sigma[0] * sigma[0])),
+            ("energy_top_1", share(1)),
+            ("energy_top_5", share(5)),
+            ("energy_top_10", share(10)),
+        ] {
+            let found = read[key].as_f64().expect(key);
+            assert!(
+                (found / expected - 1.0).abs() < 1e-9,
+                "{key}: {found} against {expected}"
+            );
+        }
+        assert_eq!(entry["weights"]["kind"], *weights);
+        assert_eq!(entry["cost"]["vjps"], 512);
+        assert_eq!(entry["exact"], true);
+    }
+    let svg = fs::read_to_string(out.join("spectrum.svg")).expect("a figure");
+    resvg::usvg::Tree::from_str(&svg, &resvg::usvg::Options::default()).expect("SVG");
+    assert!(svg.contains("stroke-dasharray"), "the twin is dashed");
+    image::open(out.join("spectrum.png")).expect("a figure");
+
+    // Σσ² = tr(JᵀJ), which a profile finds from sums of squares without any spectrum.
+    let profile = [
+        &[
+            "profile",
+            "bundled:chelsea",
+            "--trace",
+            "exact",
+            "--pairs",
+            "8",
+            "--etas",
+            "0.1",
+            "--formats",
+            "json",
+        ],
+        &at[..],
+    ]
+    .concat();
+    assert_eq!(run_at(home.path(), &profile).code, 0);
+    let profile = json(&out.join("profile.json"));
+    for (i, energy) in traces.iter().enumerate() {
+        let trace = profile["runs"][i]["trace_jtj"].as_f64().expect("a trace");
+        // Rows are kept in f32.
+        assert!((energy / trace - 1.0).abs() < 1e-5, "{energy} and {trace}");
+    }
+
+    // The leading part agrees within its own bounds, and is not read as if it were the whole.
+    let leading = [
+        &exact[..],
+        &["--leading", "4", "--no-twin", "--stem", "part"],
+    ]
+    .concat();
+    let outcome = run_at(home.path(), &leading);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let (_, part) = rows(&out.join("part.csv"));
+    assert_eq!(part.len(), 4);
+    let whole = sigmas(&table[..4]);
+    for ((row, found), whole) in part.iter().zip(sigmas(&part)).zip(&whole) {
+        let bound: f64 = row[6].parse().expect("a bound");
+        assert!(
+            (found - whole).abs() <= bound + 1e-6 * whole,
+            "{found} is not within {bound} of {whole}"
+        );
+        assert!(bound < 0.2 * whole, "the bound {bound} says little");
+    }
+    assert_eq!(
+        json(&out.join("part.json"))["spectra"][0]["readouts"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_spectrum_that_cannot_be_had_is_refused_before_any_work() {
+    let out = tempfile::tempdir().expect("a folder");
+    let spectrum = |more: &[&str]| {
+        let args = [
+            "spectrum",
+            "absent.png",
+            "--encoder",
+            "squeezenet1_1",
+            "--device",
+            "cpu",
+            "--out",
+            text(out.path()),
+        ];
+        run(&[&args[..], more].concat())
+    };
+    // 64 × 111² values of the first stage are no rows of a matrix that fits.
+    assert_fails(
+        &spectrum(&["--readout", "stage:features.0"]),
+        2,
+        &["whole singular spectrum", "leading"],
+    );
+    assert_fails(&spectrum(&["--readout", "stage:nowhere"]), 2, &["nowhere"]);
+    assert_fails(&spectrum(&["--stem", "a/b"]), 2, &["a/b"]);
+    assert_fails(&spectrum(&[]), 3, &["absent.png", "nothing was written"]);
+    let both = spectrum(&["--exact", "--leading", "3"]);
+    assert_eq!(both.code, 2);
+    assert!(both.stderr.contains("cannot be used with"));
+    assert_eq!(fs::read_dir(out.path()).expect("the folder").count(), 0);
+}
+
+/// Number in a column of the row that `is_it` finds.
+fn found(table: &[Vec<String>], is_it: impl Fn(&[String]) -> bool, column: usize) -> f64 {
+    let row = table.iter().find(|row| is_it(row)).expect("such a row");
+    row[column].parse().expect("a number")
+}
+
+#[test]
+fn a_map_is_fitted_scored_and_cut_to_ranks() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let at = ["--device", "cpu", "--out", text(&out)];
+    let fit = |more: &[&str]| {
+        let args = [
+            "fit",
+            "--encoder",
+            "small",
+            "--stage",
+            "features.4",
+            "--manipulation",
+            "hue:60",
+            "--seed",
+            "5",
+        ];
+        run_at(home.path(), &[&args[..], &at[..], more].concat())
+    };
+    let outcome = fit(&["--map", "linear", "--raw"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let (heading, table) = rows(&out.join("map.csv"));
+    assert_eq!(
+        heading.join(","),
+        "photograph,part,method,mdncs_features,mean_cosine,mse"
+    );
+    // Four bundled photographs, three methods.
+    assert_eq!(table.len(), 12);
+    let count = |part: &str| table.iter().filter(|row| row[1] == part).count() / 3;
+    assert_eq!(
+        [count("train"), count("validation"), count("held-out")],
+        [2, 1, 1]
+    );
+    let sum = |table: &[Vec<String>], part: &str, method: &str| -> f64 {
+        let rows = table
+            .iter()
+            .filter(|row| row[1] == part && row[2] == method);
+        rows.map(|row| row[5].parse::<f64>().expect("a number"))
+            .sum()
+    };
+    // Least squares: no affine map, such as the identity, has a smaller error on the training vectors.
+    let (mapped, unmapped) = (
+        sum(&table, "train", "map"),
+        sum(&table, "train", "identity"),
+    );
+    assert!(mapped < 0.5 * unmapped, "{mapped} and {unmapped}");
+    // A change of hue turns nothing.
+    for rows in table.chunks(3) {
+        assert_eq!(rows[0][3..], rows[1][3..]);
+    }
+    let sidecar = json(&out.join("map.json"));
+    let fitted = &sidecar["fit"];
+    assert_eq!(
+        (&fitted["manipulations"][0], &fitted["seed"]),
+        (&Value::from("hue:60"), &Value::from(5))
+    );
+    for matrix in ["w", "edit"] {
+        let values = fitted["spectra"][matrix]["values"]
+            .as_array()
+            .expect("values");
+        let values: Vec<f64> = values
+            .iter()
+            .map(|value| value.as_f64().expect("σ"))
+            .collect();
+        assert_eq!(values.len(), 128, "{matrix}");
+        let energy: f64 = values.iter().map(|v| v * v).sum();
+        let stable = fitted["spectra"][matrix]["readouts"]["stable_rank"]
+            .as_f64()
+            .expect("a rank");
+        assert!((stable * values[0] * values[0] / energy - 1.0).abs() < 1e-9);
+    }
+    assert!(out.join("map.svg").exists() && out.join("map.png").exists());
+
+    // The map at every rank, on the photograph that was held out.
+    let held_out = &table.iter().find(|row| row[1] == "held-out").expect("one")[0];
+    let photo = format!("bundled:{held_out}");
+    let map = out.join("map.safetensors");
+    let edit = |map: &Path, more: &[&str]| {
+        let args = ["edit", &photo, "--map", text(map)];
+        run_at(home.path(), &[&args[..], &at[..], more].concat())
+    };
+    let outcome = edit(&map, &["--ranks", "0,1,8,128,8", "--cut", "edit,w"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let (heading, sweep) = rows(&out.join("edit.csv"));
+    assert_eq!(
+        heading.join(","),
+        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept"
+    );
+    let ranks: Vec<String> = sweep
+        .iter()
+        .map(|row| format!("{} {}", row[1], row[2]))
+        .collect();
+    assert_eq!(
+        ranks.join(","),
+        "edit 0,edit 1,edit 8,edit 128,w 0,w 1,w 8,w 128,identity ,reorder ,map "
+    );
+    let full = found(&sweep, |row| row[1] == "map", 3);
+    for cut in ["edit", "w"] {
+        let at = |rank: &str, column| found(&sweep, |row| row[1] == cut && row[2] == rank, column);
+        // At full rank nothing is cut; features are rounded to f32.
+        assert!((at("128", 3) - full).abs() < 1e-5, "{cut}");
+        assert!((at("128", 5) - 1.0).abs() < 1e-12 && at("0", 5) == 0.0);
+        assert!(at("1", 5) < at("8", 5));
+    }
+    // The same comparisons as the fit made there.
+    for (method, name) in [("map", "map"), ("identity", "identity")] {
+        let scored = found(&table, |row| row[1] == "held-out" && row[2] == method, 3);
+        let swept = found(&sweep, |row| row[1] == name, 3);
+        assert!((scored - swept).abs() < 1e-6, "{method}");
+    }
+    let hash: String = Sha256::digest(fs::read(&map).expect("a map"))
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(json(&out.join("edit.json"))["edit"]["map"]["sha256"], hash);
+    assert!(out.join("edit.svg").exists() && out.join("edit.png").exists());
+    let beyond = edit(&map, &["--ranks", "129"]);
+    assert_fails(&beyond, 2, &["rank 129", "128 × 128"]);
+
+    // γ chosen on the validation photograph has the least error there.
+    let outcome = fit(&["--stem", "ridge", "--formats", "json"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let fitted = &json(&out.join("ridge.json"))["fit"];
+    let list = |key: &str| -> Vec<f64> {
+        let values = fitted["gamma_choice"][key].as_array().expect("a list");
+        values
+            .iter()
+            .map(|value| value.as_f64().expect("γ"))
+            .collect()
+    };
+    let (candidates, errors) = (list("candidates"), list("validation_mse"));
+    let chosen = fitted["map"]["gamma"].as_f64().expect("γ");
+    let place = candidates.iter().position(|&gamma| gamma == chosen);
+    let place = place.expect("one of those that were tried");
+    assert!(errors.iter().all(|&error| error >= errors[place]));
+
+    // A map without a matrix has neither spectra nor ranks.
+    assert_eq!(fit(&["--stem", "shift", "--map", "additive"]).code, 0);
+    assert!(out.join("shift.csv").exists() && !out.join("shift.svg").exists());
+    // The edit operator cut to rank 0 moves every vector by the mean displacement, as the additive map does.
+    let (_, shifted) = rows(&out.join("shift.csv"));
+    let shift = found(&shifted, |row| row[1] == "held-out" && row[2] == "map", 3);
+    let none = found(&sweep, |row| row[1] == "edit" && row[2] == "0", 3);
+    assert!((shift - none).abs() < 1e-5, "{shift} and {none}");
+    assert_fails(
+        &edit(&out.join("shift.safetensors"), &[]),
+        2,
+        &["additive", "no matrix"],
+    );
+}
+
+#[test]
+fn a_mirrored_photograph_is_followed_by_the_reorder() {
+    let home = with_small_encoder();
+    let out = home.path().join("out");
+    let fit = |edits: &[&str]| {
+        let args = [
+            "fit",
+            "bundled:chelsea",
+            "bundled:coffee",
+            "bundled:astronaut",
+            "--encoder",
+            "small",
+            "--stage",
+            "features.4",
+            "--map",
+            "identity",
+            "--device",
+            "cpu",
+            "--out",
+            text(&out),
+        ];
+        let outcome = run_at(home.path(), &[&args[..], edits].concat());
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        rows(&out.join("map.csv")).1
+    };
+    let mirror = ["--manipulation", "mirror:horizontal"];
+    let table = fit(&mirror);
+    let sum = |method: &str| -> f64 {
+        let rows = table.iter().filter(|row| row[2] == method);
+        rows.map(|row| row[3].parse::<f64>().expect("a number"))
+            .sum()
+    };
+    // No network is quite the same from both sides: the reorder helps on the whole, and not everywhere.
+    assert!(sum("reorder") > sum("identity") + 0.1, "{table:?}");
+    for rows in table.chunks(3) {
+        // The identity of a fit is applied after the reorder.
+        assert_eq!(rows[1][3..], rows[2][3..]);
+    }
+    // Two mirrors undo each other, in the picture and on the grid.
+    for row in fit(&[mirror, mirror].concat()) {
+        let score: f64 = row[3].parse().expect("a number");
+        assert!((score - 1.0).abs() < 1e-12 && row[5] == "0.0", "{row:?}");
+    }
+}
+
+#[test]
+fn a_fit_that_cannot_be_made_is_refused() {
+    let home = tempfile::tempdir().expect("a folder");
+    let empty = home.path().join("empty");
+    fs::create_dir(&empty).expect("a folder");
+    let out = home.path().join("out");
+    let fit = |more: &[&str]| {
+        let args = [
+            "fit",
+            "--encoder",
+            "squeezenet1_1",
+            "--manipulation",
+            "hue:60",
+            "--device",
+            "cpu",
+            "--out",
+            text(&out),
+        ];
+        run(&[&args[..], more].concat())
+    };
+    assert_fails(&fit(&["--stage", "nowhere"]), 2, &["nowhere", "features."]);
+    let stage = ["--stage", "features.4"];
+    let with = |more: &[&str]| fit(&[&stage[..], more].concat());
+    assert_fails(
+        &with(&["--map", "linear", "--gamma", "1"]),
+        2,
+        &["--gamma", "no penalty"],
+    );
+    assert_fails(&with(&[text(&empty)]), 3, &["no picture"]);
+    assert_fails(&with(&["bundled:chelsea"]), 2, &["split the photographs"]);
+    assert_fails(&with(&["absent.png"]), 3, &["absent.png"]);
+    assert!(!out.exists());
+    let missing = home.path().join("none.safetensors");
+    let edit = [
+        "edit",
+        "bundled:chelsea",
+        "--map",
+        text(&missing),
+        "--out",
+        text(&out),
+    ];
+    assert_fails(&run(&edit), 4, &["none.safetensors"]);
 }

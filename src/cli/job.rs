@@ -122,9 +122,9 @@ impl ProfileArgs {
     /// [`ErrorKind::Request`] for an unknown encoder or stage, a repeated encoder, or a file name
     /// that is a path.
     pub fn job(&self) -> Result<ProfileJob> {
-        self.check_stem()?;
+        check_stem(&self.stem)?;
         let mut recipes: Vec<ProfileRecipe> = Vec::new();
-        for name in &self.encoders()? {
+        for name in &encoders(&self.encoder, self.weights.as_deref())? {
             if recipes.iter().any(|recipe| recipe.encoder == *name) {
                 return Err(Error::new(
                     ErrorKind::Request,
@@ -149,47 +149,6 @@ impl ProfileArgs {
             stem: self.stem.clone(),
             formats: self.formats.clone(),
         })
-    }
-
-    /// Names of the encoders: those given, or one with weights from a file.
-    fn encoders(&self) -> Result<Vec<String>> {
-        let Some(file) = &self.weights else {
-            return Ok(self.encoder.clone());
-        };
-        let cannot = |why: String, remedy: &str| {
-            Error::new(
-                ErrorKind::Request,
-                format!("cannot use the weights “{file}”"),
-                why,
-                remedy,
-            )
-        };
-        match self.encoder.as_slice() {
-            [one] => Ok(vec![registry::local_name(one, file)]),
-            [] => {
-                let (path, prefix) = registry::local_file(file);
-                let proposals = registry::propose(&Checkpoint::open(&path)?, prefix)?;
-                let complete = proposals.iter().filter(|proposal| proposal.is_complete());
-                let names: Vec<&str> = complete
-                    .flat_map(|p| p.encoders.iter().map(String::as_str))
-                    .collect();
-                match names.as_slice() {
-                    [one] => Ok(vec![registry::local_name(one, file)]),
-                    [] => Err(cannot(
-                        "they fit no encoder that is known".to_owned(),
-                        "See “etascope encoders check FILE” for what comes near",
-                    )),
-                    several => Err(cannot(
-                        format!("they fit several encoders: {}", several.join(", ")),
-                        "Choose one with --encoder; it decides how photographs are prepared",
-                    )),
-                }
-            }
-            _ => Err(cannot(
-                "several encoders are named".to_owned(),
-                "Name the one encoder that the file belongs to",
-            )),
-        }
     }
 
     /// The recipe for one encoder with trained weights.
@@ -223,19 +182,61 @@ impl ProfileArgs {
         }
         Ok(recipe)
     }
+}
 
-    fn check_stem(&self) -> Result<()> {
-        let is_file_name = PathBuf::from(&self.stem)
-            .file_name()
-            .is_some_and(|name| name.to_str() == Some(self.stem.as_str()));
-        if is_file_name {
-            return Ok(());
-        }
-        Err(Error::new(
+/// Names of the encoders: those given, or one with weights from a file.
+pub(super) fn encoders(named: &[String], weights: Option<&str>) -> Result<Vec<String>> {
+    let Some(file) = weights else {
+        return Ok(named.to_vec());
+    };
+    let cannot = |why: String, remedy: &str| {
+        Error::new(
             ErrorKind::Request,
-            format!("cannot name the files “{}”", self.stem),
-            "--stem is a file name without folders",
-            "Give the folder with --out",
-        ))
+            format!("cannot use the weights “{file}”"),
+            why,
+            remedy,
+        )
+    };
+    match named {
+        [one] => Ok(vec![registry::local_name(one, file)]),
+        [] => {
+            let (path, prefix) = registry::local_file(file);
+            let proposals = registry::propose(&Checkpoint::open(&path)?, prefix)?;
+            let complete = proposals.iter().filter(|proposal| proposal.is_complete());
+            let names: Vec<&str> = complete
+                .flat_map(|p| p.encoders.iter().map(String::as_str))
+                .collect();
+            match names.as_slice() {
+                [one] => Ok(vec![registry::local_name(one, file)]),
+                [] => Err(cannot(
+                    "they fit no encoder that is known".to_owned(),
+                    "See “etascope encoders check FILE” for what comes near",
+                )),
+                several => Err(cannot(
+                    format!("they fit several encoders: {}", several.join(", ")),
+                    "Choose one with --encoder; it decides how photographs are prepared",
+                )),
+            }
+        }
+        _ => Err(cannot(
+            "several encoders are named".to_owned(),
+            "Name the one encoder that the file belongs to",
+        )),
     }
+}
+
+/// Refuses a name of files that is none.
+pub(super) fn check_stem(stem: &str) -> Result<()> {
+    let is_file_name = PathBuf::from(stem)
+        .file_name()
+        .is_some_and(|name| name.to_str() == Some(stem));
+    if is_file_name {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Request,
+        format!("cannot name the files “{stem}”"),
+        "--stem is a file name without folders",
+        "Give the folder with --out",
+    ))
 }

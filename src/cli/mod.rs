@@ -1,16 +1,22 @@
 //! The command line: arguments, and one file for each subcommand.
 //!
-//! The headless subcommands send the same [`Command`](crate::worker::Command)s to the same
-//! [`Worker`](crate::worker::Worker) as the window. Results go to standard output; progress, notes
+//! `profile` sends the same [`Command`](crate::worker::Command)s to the same
+//! [`Worker`](crate::worker::Worker) as the window; what the window does not offer is computed directly, on the thread
+//! of the command line. Results go to standard output; progress, notes
 //! and errors go to standard error; the exit code is [`ErrorKind::exit_code`].
 
 mod check;
 mod command_line;
+mod compute;
 mod devices;
+mod edit;
 mod encoders;
+mod fit;
 mod job;
 mod names;
+mod pictures;
 mod profile;
+mod spectrum;
 mod table;
 pub mod values;
 mod window;
@@ -21,8 +27,12 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use command_line::command_line;
+pub use compute::ComputeArgs;
+pub use edit::{EditArgs, Ranks};
 pub use encoders::EncodersArgs;
+pub use fit::{FitArgs, MapWord};
 pub use job::{ProfileArgs, ProfileJob};
+pub use spectrum::SpectrumArgs;
 pub use window::WindowArgs;
 
 use crate::encoders::registry;
@@ -51,6 +61,12 @@ pub struct Cli {
 pub enum Headless {
     /// Compute response profiles of photographs and write table, sidecar and figure
     Profile(Box<ProfileArgs>),
+    /// Compute singular spectra of encoders' Jacobians at photographs
+    Spectrum(Box<SpectrumArgs>),
+    /// Fit a map from feature maps of photographs to those of their edits
+    Fit(Box<FitArgs>),
+    /// Cut a fitted map to one rank after another at a photograph
+    Edit(Box<EditArgs>),
     /// List the compute devices of this machine
     Devices(ListArgs),
     /// List, describe and fetch encoders, and check weight files
@@ -73,6 +89,9 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Some(Headless::Profile(args)) => with_user_rows().and_then(|()| profile::run(&args)),
+        Some(Headless::Spectrum(args)) => with_user_rows().and_then(|()| spectrum::run(&args)),
+        Some(Headless::Fit(args)) => with_user_rows().and_then(|()| fit::run(&args)),
+        Some(Headless::Edit(args)) => with_user_rows().and_then(|()| edit::run(&args)),
         Some(Headless::Devices(args)) => devices::run(args),
         Some(Headless::Encoders(args)) => with_user_rows().and_then(|()| encoders::run(args)),
         None => window::run(cli.window),

@@ -1,11 +1,11 @@
 //! `etascope profile`: photographs through the worker, then one table, sidecar and figure of all.
 
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
+use super::compute::{STEPS, check_writable, differs, progress_bar, verdict};
 use super::job::{ProfileArgs, ProfileJob};
 use super::table::table;
 use super::{describe, names, note, print};
@@ -15,9 +15,6 @@ use crate::recipe::ProfileRecipe;
 use crate::report::ProfileRun;
 use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
 use crate::{Error, ErrorKind, Result};
-
-/// Steps of the progress bar for one recipe at one photograph.
-const STEPS: u64 = 1000;
 
 /// Computes and writes what the arguments ask for. A photograph or profile that fails is reported and
 /// the others go on.
@@ -38,7 +35,7 @@ pub fn run(args: &ProfileArgs) -> Result<()> {
             print(&summary_table(&session.runs))?;
         }
     }
-    session.verdict()
+    verdict(&session.failures, !session.runs.is_empty(), "profiles")
 }
 
 /// The worker with what it has answered so far.
@@ -56,7 +53,8 @@ impl Session {
     /// Starts the worker and waits for its device.
     fn start(job: &ProfileJob, quiet: bool) -> Result<Self> {
         let worker = Worker::spawn(job.device.clone(), || {})?;
-        let bar = progress_bar(job, quiet);
+        let steps = (job.images.len() * job.recipes.len()) as u64 * STEPS;
+        let bar = progress_bar(steps, quiet);
         let session = Self {
             worker,
             bar,
@@ -126,11 +124,7 @@ impl Session {
                 self_check: Some(check),
                 ..
             } if !check.passed() => {
-                self.tell(&format!(
-                    "warning: the device differs from the processor by {:.1e} on {}, above {:.0e}; \
-                     use --device cpu",
-                    check.largest_relative_difference, spec.title, check.bound
-                ));
+                self.tell(&differs(&check, &spec.title));
             }
             _ => {}
         })?;
@@ -185,57 +179,6 @@ impl Session {
     fn tell(&self, text: &str) {
         self.bar.suspend(|| note(text));
     }
-
-    /// The end: an error that sums up the failures, with the kind of the first.
-    fn verdict(self) -> Result<()> {
-        let Some(first) = self.failures.first() else {
-            return Ok(());
-        };
-        let why = match self.failures.len() {
-            1 => "one request failed as said above".to_owned(),
-            count => format!("{count} requests failed as said above"),
-        };
-        let what = if self.runs.is_empty() {
-            "nothing was written"
-        } else {
-            "the files lack some profiles"
-        };
-        Err(Error::new(first.kind, what, why, ""))
-    }
-}
-
-/// Refuses a folder that cannot be written before hours are spent on what shall go there. Leaves
-/// nothing behind: a file without a name is opened in the deepest folder that exists.
-fn check_writable(folder: &Path) -> Result<()> {
-    let existing = folder
-        .ancestors()
-        .find(|path| path.exists())
-        .unwrap_or(Path::new("."));
-    match tempfile::tempfile_in(existing) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::new(
-            ErrorKind::Output,
-            format!("cannot write to “{}”", folder.display()),
-            crate::files::reason(&error),
-            "Choose another folder with --out, or change its permissions",
-        )),
-    }
-}
-
-/// A bar on standard error; invisible where that is no terminal.
-fn progress_bar(job: &ProfileJob, quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    let length = (job.images.len() * job.recipes.len()) as u64 * STEPS;
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed}  {wide_msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(error) => {
-            log::warn!("progress style: {error}");
-            bar
-        }
-    }
 }
 
 fn message(name: &str, progress: &Progress) -> String {
@@ -285,27 +228,5 @@ mod tests {
     fn an_undefined_reading_is_a_dash() {
         assert_eq!(cell(&Reading::Value(9.999)), "10.0");
         assert_eq!(cell(&Reading::Undefined("no peak".into())), "–");
-    }
-
-    #[test]
-    fn a_writable_folder_is_recognised_without_a_trace() {
-        let home = tempfile::tempdir().expect("a temporary folder");
-        let new = home.path().join("a/b");
-        assert_eq!(check_writable(&new), Ok(()));
-        assert!(!home.path().join("a").exists());
-        assert_eq!(home.path().read_dir().expect("a folder").count(), 0);
-
-        let file = home.path().join("file");
-        std::fs::write(&file, "").expect("a file");
-        let error = check_writable(&file.join("below")).expect_err("a file is no folder");
-        assert_eq!(error.kind, ErrorKind::Output);
-        assert_eq!(error.why, "a file stands where a folder is named");
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_folder_that_takes_no_files_is_refused_in_words() {
-        let error = check_writable(Path::new("/proc/etascope")).expect_err("no folder for files");
-        assert_eq!(error.why, "no file or folder can be made there");
     }
 }

@@ -13,6 +13,7 @@ use crate::encoders::Readout;
 use crate::encoders::linear::Linearised;
 use crate::encoders::registry::LoadedEncoder;
 use crate::encoders::value::Value;
+use crate::features::FeatureMap;
 use crate::images::Prepared;
 use crate::{Error, ErrorKind, Result};
 
@@ -93,6 +94,20 @@ impl EncoderField {
     /// The encoder.
     pub fn encoder(&self) -> &Arc<LoadedEncoder> {
         &self.encoder
+    }
+
+    /// The feature of the photograph itself as a feature map; a vector has one row and one column.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Device`] where the device fails; [`ErrorKind::Numeric`] where a value is not finite.
+    pub fn feature_map(&mut self) -> Result<FeatureMap> {
+        let values = self.features(&[Perturbation {
+            direction: vec![0.0; self.input_len()].into(),
+            eta_l2: 0.0,
+        }])?;
+        let [_, channels, rows, columns] = self.output_shape;
+        let planes: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        FeatureMap::from_planes([channels, rows, columns], &planes)
     }
 
     /// `batch` inputs one after another; `value(i, p)` is value p of input i, rounded once to the

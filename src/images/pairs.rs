@@ -151,8 +151,11 @@ pub fn find(originals: &Path, edits: Option<&Path>) -> Result<PairReport> {
     Ok(report)
 }
 
-/// Picture files of a folder, sorted; other files go to `ignored`.
-fn pictures(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+/// Picture files of a folder, sorted; other files go to `ignored`, hidden ones nowhere. Folders inside are not searched.
+///
+/// # Errors
+/// [`ErrorKind::Image`] where the folder cannot be read.
+pub fn pictures(folder: &Path, ignored: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     let unreadable = |error: std::io::Error| {
         Error::new(
             ErrorKind::Image,

@@ -4,6 +4,7 @@
 //! `PSNR = 10 log₁₀(255² / MSE)` in decibels, from 0 up; undefined for equal pictures, where it has no bound.
 
 use crate::Result;
+use crate::features::FeatureMap;
 use crate::images::Picture;
 
 /// MSE in squared grey levels.
@@ -24,4 +25,23 @@ pub fn mse(a: &Picture, b: &Picture) -> Result<f64> {
 pub fn psnr(a: &Picture, b: &Picture) -> Result<Option<f64>> {
     let mse = mse(a, b)?;
     Ok((mse > 0.0).then(|| 10.0 * (255.0_f64.powi(2) / mse).log10()))
+}
+
+/// Mean squared difference of the values of two feature maps, in their own units, summed in f64.
+///
+/// # Errors
+/// [`crate::ErrorKind::Request`] where the maps have different shapes.
+pub fn features_mse(a: &FeatureMap, b: &FeatureMap) -> Result<f64> {
+    if a.shape() != b.shape() {
+        return Err(super::misfit(format!(
+            "the feature maps have the shapes {:?} and {:?}",
+            a.shape(),
+            b.shape()
+        )));
+    }
+    let pairs = a.vectors().iter().zip(b.vectors());
+    let sum: f64 = pairs
+        .map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2))
+        .sum();
+    Ok(sum / a.vectors().len() as f64)
 }

@@ -15,14 +15,14 @@ use crate::recipe::ProfileRecipe;
 /// Width of a figure over both columns of a journal's page.
 pub const DEFAULT_WIDTH_MM: f64 = 180.0;
 /// Narrower figures put their panels below each other.
-const SIDE_BY_SIDE_MM: f64 = 140.0;
+pub(super) const SIDE_BY_SIDE_MM: f64 = 140.0;
 /// Width over height of the plotting areas.
-const ASPECT: f64 = 1.35;
+pub(super) const ASPECT: f64 = 1.35;
 /// Widths of lines in points: single directions or photographs, predictions, what is told.
-const THIN_PT: f64 = 0.5;
-const MEDIUM_PT: f64 = 0.8;
-const BOLD_PT: f64 = 1.25;
-const THIN_OPACITY: f64 = 0.4;
+pub(super) const THIN_PT: f64 = 0.5;
+pub(super) const MEDIUM_PT: f64 = 0.8;
+pub(super) const BOLD_PT: f64 = 1.25;
+pub(super) const THIN_OPACITY: f64 = 0.4;
 /// Largest r up to which a linear axis shows everything well: the bumps of trained encoders are
 /// 3 to 7 high, the rise of random ones is 50 and more.
 const LINEAR_R_MAX: f64 = 20.0;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Export, ExportFormat, FigureOptions, csv, figure, sidecar};
-use crate::figure::{png, svg};
+use crate::figure::{Figure, png, svg};
 use crate::files::write_whole;
 use crate::{Error, ErrorKind, Result};
 
@@ -30,6 +30,19 @@ pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
             "Wait until a curve is there",
         ));
     }
+    write_formats(folder, stem, formats, |format| content(export, format))
+}
+
+/// Writes one file for each format, `content` of it, all or none, and returns their paths.
+///
+/// # Errors
+/// As [`write`], and those of `content`.
+pub(super) fn write_formats(
+    folder: &Path,
+    stem: &str,
+    formats: &[ExportFormat],
+    content: impl Fn(ExportFormat) -> Result<Vec<u8>>,
+) -> Result<Vec<PathBuf>> {
     if Path::new(stem).file_name() != Some(stem.as_ref()) {
         return Err(Error::new(
             ErrorKind::Request,
@@ -40,7 +53,7 @@ pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
     }
     let contents: Vec<Vec<u8>> = formats
         .iter()
-        .map(|&format| content(export, format))
+        .map(|&format| content(format))
         .collect::<Result<_>>()?;
     let paths: Vec<PathBuf> = formats
         .iter()
@@ -55,8 +68,20 @@ fn content(export: &Export, format: ExportFormat) -> Result<Vec<u8>> {
     let figure = || figure(&export.runs, &FigureOptions::default());
     match format {
         ExportFormat::Csv => Ok(csv(&export.runs)?.into_bytes()),
-        ExportFormat::Json => Ok(format!("{:#}\n", sidecar(&export.runs)).into_bytes()),
-        ExportFormat::Svg => Ok(svg::render_outlined(&figure()).into_bytes()),
-        ExportFormat::Png => png::render(&svg::render(&figure()), png::DEFAULT_DPI),
+        ExportFormat::Json => Ok(json(&sidecar(&export.runs))),
+        ExportFormat::Svg | ExportFormat::Png => drawn(&figure(), format),
+    }
+}
+
+/// A sidecar as a file.
+pub(super) fn json(sidecar: &serde_json::Value) -> Vec<u8> {
+    format!("{sidecar:#}\n").into_bytes()
+}
+
+/// A figure as a file: pixels where PNG is asked for, else vector graphics.
+pub(super) fn drawn(figure: &Figure, format: ExportFormat) -> Result<Vec<u8>> {
+    match format {
+        ExportFormat::Png => png::render(&svg::render(figure), png::DEFAULT_DPI),
+        _ => Ok(svg::render_outlined(figure).into_bytes()),
     }
 }

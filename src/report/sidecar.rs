@@ -18,14 +18,20 @@ const LOCK: &str = include_str!("../../Cargo.lock");
 /// denominator, the estimate of the trace of JᵀJ (where one was made), summary, cost and time.
 /// Undefined numbers are `null`.
 pub fn sidecar(runs: &[Arc<ProfileRun>]) -> Value {
-    json!({
+    envelope("runs", runs.iter().map(|run| entry(run)).collect())
+}
+
+/// The versions that every sidecar begins with, and `content` under `key`.
+pub(super) fn envelope(key: &str, content: Value) -> Value {
+    let mut sidecar = json!({
         "format": FORMAT,
         "program": env!("CARGO_PKG_NAME"),
         "version": env!("CARGO_PKG_VERSION"),
         "libraries": { "burn": locked_version("burn"), "wgpu": locked_version("wgpu") },
         "platform": { "os": std::env::consts::OS, "architecture": std::env::consts::ARCH },
-        "runs": runs.iter().map(|run| entry(run)).collect::<Vec<_>>(),
-    })
+    });
+    sidecar[key] = content;
+    sidecar
 }
 
 fn entry(run: &ProfileRun) -> Value {

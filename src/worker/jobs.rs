@@ -11,7 +11,7 @@ use super::outbox::Outbox;
 use super::profile_job::ProfileJob;
 use crate::Result;
 use crate::device::DeviceChoice;
-use crate::images::{self, Background};
+use crate::images::{self, Background, Photo};
 use crate::report;
 
 /// Whether a job goes on.
@@ -129,6 +129,25 @@ impl Job for DeviceJob {
 /// Name of a photograph that came from the clipboard.
 const PASTED_NAME: &str = "pasted image";
 
+impl ImageSource {
+    /// Reads the photograph. `background` is the colour under transparent pixels.
+    ///
+    /// # Errors
+    /// Those of [`images::open`] and [`images::bundled::open`].
+    pub fn open(&self, background: Background) -> Result<Photo> {
+        match self {
+            Self::Path(path) => images::open(path, background),
+            Self::Bundled(name) => images::bundled::open(name),
+            Self::Bytes { name, bytes } => images::decode(bytes, name, background),
+            Self::Rgba {
+                width,
+                height,
+                rgba,
+            } => images::from_rgba(*width, *height, rgba, PASTED_NAME, background),
+        }
+    }
+}
+
 struct ImageJob {
     generation: Generation,
     source: ImageSource,
@@ -152,17 +171,7 @@ impl Job for ImageJob {
     fn step(&mut self, bench: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
         let mut teller = Teller::new(self.generation, Lane::Image);
         teller.announce(outbox, "reading the photograph", 0.0);
-        let photo = match &self.source {
-            ImageSource::Path(path) => images::open(path, self.background),
-            ImageSource::Bundled(name) => images::bundled::open(name),
-            ImageSource::Bytes { name, bytes } => images::decode(bytes, name, self.background),
-            ImageSource::Rgba {
-                width,
-                height,
-                rgba,
-            } => images::from_rgba(*width, *height, rgba, PASTED_NAME, self.background),
-        }?;
-        let photo = Arc::new(photo);
+        let photo = Arc::new(self.source.open(self.background)?);
         bench.use_photo(Arc::clone(&photo), self.background);
         outbox.send(Event::ImageOpened {
             generation: self.generation,

@@ -82,6 +82,18 @@ pub struct JacobianSpectrum {
 }
 
 impl JacobianSpectrum {
+    /// Values that are above the rounding of an exact spectrum's rows; of a leading part, all.
+    pub fn rank(&self) -> usize {
+        let floor = match self.bounds {
+            Bounds::Exact => ROW_PRECISION * self.values.first().copied().unwrap_or_default(),
+            Bounds::Within(_) => 0.0,
+        };
+        self.values
+            .iter()
+            .take_while(|&&value| value > floor)
+            .count()
+    }
+
     /// What is read off the spectrum: only where it is exact and J is not zero.
     pub fn readout(&self) -> Option<SpectrumReadout> {
         match self.bounds {

@@ -1,0 +1,267 @@
+//! Table, sidecar and figure of a map cut to one rank after another.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::ExportFormat;
+use super::figure::{ASPECT, BOLD_PT, DEFAULT_WIDTH_MM};
+use super::files::{drawn, json as json_file, write_formats};
+use super::sidecar::envelope;
+use crate::Result;
+use crate::figure::table::{self, Cell};
+use crate::figure::{Axis, Figure, Guide, Ink, Marker, Panel, Series};
+use crate::geometry::maps::{Cut, MapFile};
+
+/// Most ranks whose points are marked one by one.
+const MARKED_MAX: usize = 32;
+
+/// Agreement of a feature map with that of the edited photograph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement {
+    /// Median cosine over positions; `None` where no cosine is defined.
+    pub mdncs_features: Option<f64>,
+    /// The same over the positions that the edit touches; `None` where it touches none.
+    pub mdncs_features_masked: Option<f64>,
+}
+
+/// Agreement at one rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankScore {
+    /// What is cut.
+    pub cut: Cut,
+    /// Rank k.
+    pub rank: usize,
+    /// How near the cut map comes.
+    pub agreement: Agreement,
+    /// Share of Σσ² in the first k singular values of what is cut; `None` where that is zero.
+    pub energy_kept: Option<f64>,
+}
+
+/// A sweep over ranks at one photograph.
+#[derive(Clone, Debug)]
+pub struct SweepRun {
+    /// File name of the photograph.
+    pub image: String,
+    /// SHA-256 of its file.
+    pub image_sha256: String,
+    /// Decoding and preparation, for people.
+    pub image_steps: Vec<String>,
+    /// Name of the encoder for people.
+    pub encoder_title: String,
+    /// Name of the compute device.
+    pub device: String,
+    /// SHA-256 of the map's file.
+    pub map_sha256: String,
+    /// Positions of the grid that the edit touches, turns and mirrors not counted.
+    pub masked_positions: usize,
+    /// Positions of the grid.
+    pub positions: usize,
+    /// Scores, cut by cut, ranks ascending.
+    pub scores: Vec<RankScore>,
+    /// The unedited features.
+    pub identity: Agreement,
+    /// The unedited features on the turned grid.
+    pub reorder: Agreement,
+    /// The map at its full rank.
+    pub full: Agreement,
+    /// The map.
+    pub file: MapFile,
+}
+
+/// A cut as it is written: `edit` or `w`.
+pub fn cut_word(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Map => "w",
+        Cut::Edit => "edit",
+    }
+}
+
+impl SweepRun {
+    /// The lines that a sweep is seen against, as they are written.
+    fn references(&self) -> [(&'static str, &Agreement); 3] {
+        [
+            ("identity", &self.identity),
+            ("reorder", &self.reorder),
+            ("map", &self.full),
+        ]
+    }
+}
+
+/// Columns of the table. `cut` is `edit` or `w`; the rows `identity`, `reorder` and `map` are what the sweep is seen against
+/// and have no rank. An undefined number is an empty field.
+pub const SWEEP_COLUMNS: [&str; 6] = [
+    "image",
+    "cut",
+    "rank",
+    "mdncs_features",
+    "mdncs_features_masked",
+    "energy_kept",
+];
+
+/// The table: one row for each cut and rank, then the references.
+///
+/// # Errors
+/// [`crate::ErrorKind::Internal`] where the table cannot be written.
+pub fn sweep_csv(run: &SweepRun) -> Result<String> {
+    let row = |name: &str, rank: Cell, agreement: &Agreement, energy: Option<f64>| {
+        let number = |value: Option<f64>| Cell::Number(value.unwrap_or(f64::NAN));
+        [
+            Cell::Text(run.image.clone()),
+            Cell::Text(name.to_owned()),
+            rank,
+            number(agreement.mdncs_features),
+            number(agreement.mdncs_features_masked),
+            number(energy),
+        ]
+    };
+    let ranks = run.scores.iter().map(|score| {
+        let rank = Cell::Count(score.rank);
+        row(
+            cut_word(score.cut),
+            rank,
+            &score.agreement,
+            score.energy_kept,
+        )
+    });
+    let references = run.references();
+    let references = references
+        .iter()
+        .map(|(name, agreement)| row(name, Cell::Number(f64::NAN), agreement, None));
+    table::csv(&SWEEP_COLUMNS, ranks.chain(references))
+}
+
+/// Versions, photograph, map with its hash and what it was fitted to, device, size of the mask, references.
+fn sweep_sidecar(run: &SweepRun) -> Value {
+    let file = &run.file;
+    let written: Vec<String> = file.manipulations.iter().map(ToString::to_string).collect();
+    let agreement = |agreement: &Agreement| {
+        json!({
+            "mdncs_features": agreement.mdncs_features,
+            "mdncs_features_masked": agreement.mdncs_features_masked,
+        })
+    };
+    let mut cuts: Vec<Cut> = run.scores.iter().map(|score| score.cut).collect();
+    cuts.dedup();
+    let cuts: Vec<Value> = cuts
+        .iter()
+        .map(|cut| json!({ "cut": cut_word(*cut), "title": cut.title() }))
+        .collect();
+    let references: serde_json::Map<String, Value> = run
+        .references()
+        .iter()
+        .map(|(name, of)| ((*name).to_owned(), agreement(of)))
+        .collect();
+    envelope(
+        "edit",
+        json!({
+            "image": { "name": run.image, "sha256": run.image_sha256, "steps": run.image_steps },
+            "encoder": { "name": file.encoder, "title": run.encoder_title },
+            "weights": { "kind": "trained", "id": file.weights_id },
+            "stage": file.stage,
+            "device": run.device,
+            "manipulations": written,
+            "map": {
+                "sha256": run.map_sha256,
+                "kind": file.map.kind,
+                "normalised": file.map.normalisation.is_some(),
+                "reorder": file.map.reorder,
+                "data_sha256": file.data_sha256,
+                "photographs": file.photographs,
+                "vectors": file.vectors,
+            },
+            "cuts": cuts,
+            "positions": run.positions,
+            "masked_positions": run.masked_positions,
+            "references": references,
+        }),
+    )
+}
+
+/// The figure: (a) MdnCS over all positions against rank, (b) over those that the edit touches, where there are any; the full
+/// map, the identity and, for edits that turn the picture, the reorder are lines across.
+fn sweep_figure(run: &SweepRun) -> Figure {
+    let whole = panel(run, "MdnCS (features)", |agreement| {
+        agreement.mdncs_features
+    });
+    let mut panels = vec![whole];
+    if run.masked_positions > 0 {
+        panels.push(panel(run, "masked MdnCS (features)", |agreement| {
+            agreement.mdncs_features_masked
+        }));
+    }
+    Figure {
+        width_mm: if panels.len() > 1 {
+            DEFAULT_WIDTH_MM
+        } else {
+            DEFAULT_WIDTH_MM / 2.0
+        },
+        columns: panels.len(),
+        aspect: ASPECT,
+        title: "Map cut to rank k".to_owned(),
+        panels,
+    }
+}
+
+fn panel(run: &SweepRun, label: &str, value: fn(&Agreement) -> Option<f64>) -> Panel {
+    let mut series: Vec<Series> = Vec::new();
+    for (hue, cut) in [Cut::Edit, Cut::Map].into_iter().enumerate() {
+        let scores = || run.scores.iter().filter(|score| score.cut == cut);
+        if scores().next().is_none() {
+            continue;
+        }
+        let x: Vec<f64> = scores().map(|score| score.rank as f64).collect();
+        series.push(Series {
+            y: scores()
+                .map(|score| value(&score.agreement).unwrap_or(f64::NAN))
+                .collect(),
+            ink: Ink::Hue(hue),
+            width_pt: BOLD_PT,
+            opacity: 1.0,
+            marker: (x.len() <= MARKED_MAX).then(|| Marker::of_index(hue)),
+            label: Some(cut.title().to_owned()),
+            x,
+            ..Series::default()
+        });
+    }
+    let turns = !run.file.map.reorder.is_empty();
+    let guides = run
+        .references()
+        .into_iter()
+        .filter(|(name, _)| turns || *name != "reorder")
+        .filter_map(|(name, agreement)| {
+            Some(Guide::Horizontal {
+                at: value(agreement)?,
+                label: if name == "map" { "full map" } else { name }.to_owned(),
+            })
+        });
+    Panel {
+        x: Axis {
+            label: "rank k".to_owned(),
+            ..Axis::default()
+        },
+        y: Axis {
+            label: label.to_owned(),
+            ..Axis::default()
+        },
+        series,
+        guides: guides.collect(),
+    }
+}
+
+/// Writes table, sidecar and figures of a sweep, all or none, and returns their paths.
+///
+/// # Errors
+/// As [`super::write`].
+pub fn write_sweep(
+    folder: &Path,
+    stem: &str,
+    formats: &[ExportFormat],
+    run: &SweepRun,
+) -> Result<Vec<PathBuf>> {
+    write_formats(folder, stem, formats, |format| match format {
+        ExportFormat::Csv => Ok(sweep_csv(run)?.into_bytes()),
+        ExportFormat::Json => Ok(json_file(&sweep_sidecar(run))),
+        ExportFormat::Svg | ExportFormat::Png => drawn(&sweep_figure(run), format),
+    })
+}
