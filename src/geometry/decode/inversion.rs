@@ -139,16 +139,7 @@ impl Inversion {
         let name = spec.title.to_string();
         let (device, at) = (encoder.device.clone(), encoder.placement.clone());
         let map: Map = Box::new(move |pixels| encoder.encoder.forward(pixels, &readout));
-        Self::of_map(
-            map,
-            name.to_string(),
-            device,
-            at,
-            [side; 2],
-            shape,
-            target,
-            config,
-        )
+        Self::of_map(map, name, device, at, [side; 2], shape, target, config)
     }
 
     /// The same for any map from pictures of these rows and columns to features of this shape; `name` is for messages.
