@@ -572,3 +572,57 @@ fn folders_that_cannot_be_written_are_named() {
         assert!(!error.why.contains("os error"), "{error}");
     }
 }
+
+#[test]
+fn the_median_spectrum_ends_with_the_shortest() {
+    use etascope::geometry::spectrum::{Bounds, JacobianSpectrum, SpectrumMethod};
+    use etascope::recipe::SpectrumRecipe;
+    use etascope::report::{SpectrumRun, spectrum_figure};
+
+    let run = |image: &str, values: &[f64]| SpectrumRun {
+        image: image.to_owned(),
+        image_sha256: String::new(),
+        image_steps: Vec::new(),
+        encoder_title: "Encoder".to_owned(),
+        weights_id: String::new(),
+        device: "cpu".to_owned(),
+        recipe: SpectrumRecipe {
+            encoder: "encoder".to_owned(),
+            weights: etascope::encoders::WeightsKind::Trained,
+            readout: etascope::encoders::Readout::Pooled,
+            method: SpectrumMethod::Exact { vectors: 0 },
+            seed: 0,
+            dither_seed: None,
+        },
+        readout: "pooled".to_owned(),
+        feature_len: values.len(),
+        input_len: 12,
+        spectrum: JacobianSpectrum {
+            values: values.to_vec(),
+            bounds: Bounds::Exact,
+            top: Vec::new(),
+            bottom: Vec::new(),
+        },
+        cost: etascope::geometry::Cost::default(),
+        elapsed_secs: 0.0,
+    };
+    // Of the second, the last two are rounding in single precision.
+    let runs = [
+        run("a", &[8.0, 6.0, 4.0, 2.0]),
+        run("b", &[4.0, 2.0, 1e-7, 0.0]),
+    ];
+    let figure = spectrum_figure(&runs);
+    let drawn: Vec<&[f64]> = figure.panels[0]
+        .series
+        .iter()
+        .map(|series| &*series.y)
+        .collect();
+    assert_eq!(
+        drawn,
+        [&[8.0, 6.0, 4.0, 2.0] as &[f64], &[4.0, 2.0], &[6.0, 4.0]]
+    );
+    assert_eq!(
+        figure.panels[0].series[2].label.as_deref(),
+        Some("Encoder, trained, median of 2")
+    );
+}

@@ -132,7 +132,7 @@ pub(super) fn readouts(readout: &SpectrumReadout) -> Value {
 
 /// The figure: singular values against their index on logarithmic axes. An encoder has one colour for each
 /// readout; trained weights are drawn solid, random ones dashed. One photograph gives a bold line, of a leading
-/// part with its bounds; several give a thin line each and the bold median. Values at the rounding of an exact
+/// part with its bounds; several give a thin line each and the bold median, as far as all of them reach. Values at the rounding of an exact
 /// spectrum are not drawn.
 pub fn spectrum_figure(runs: &[SpectrumRun]) -> Figure {
     let mut groups: Vec<Vec<&SpectrumRun>> = Vec::new();
@@ -223,8 +223,9 @@ fn told(group: &[&SpectrumRun], first: &SpectrumRun, hue: usize) -> Series {
         parts.push(format!("median of {}", group.len()));
     }
     let spectra: Vec<Vec<f64>> = group.iter().map(|run| shown(&run.spectrum)).collect();
-    let longest = spectra.iter().map(Vec::len).max().unwrap_or(0);
-    let medians = (0..longest).map(|i| {
+    // Beyond the shortest the median would be of other photographs, and jump.
+    let shortest = spectra.iter().map(Vec::len).min().unwrap_or(0);
+    let medians = (0..shortest).map(|i| {
         let values = spectra.iter().filter_map(|values| values.get(i).copied());
         quartiles(values).map_or(f64::NAN, |[_, median, _]| median)
     });
