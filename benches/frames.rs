@@ -13,7 +13,7 @@ use eframe::egui::Pos2;
 use egui_kittest::kittest::Queryable;
 use stage::Stage;
 
-const FRAMES: usize = 600;
+const FRAMES: usize = 550;
 
 fn main() {
     // `cargo test --all-targets` runs benchmarks without this flag, to see that they work.
@@ -22,7 +22,7 @@ fn main() {
     let mut stage = Stage::with_profile();
     let rect = stage.harness.get_by_label("Magnitude η, L2").rect();
     let at = |index: usize| {
-        // To and fro over the slider.
+        // To and fro over the slider; the last frame is not where the first was.
         let phase = (index % 200) as f32 / 100.0;
         let fraction = 0.1 + 0.8 * (1.0 - phase).abs();
         Pos2::new(rect.left() + fraction * rect.width(), rect.top() + 15.0)
