@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::buffers;
-use super::host_dense::{self, Finish, Packed, Phases, PlaceRow, Sweep, place_row, split_phases};
+use super::host_dense::{self, Finish, Packed, Sweep};
+use super::host_planes::{Phases, PlaceRow, place_row, split_phases};
 
 /// Function applied to every output of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -188,8 +188,6 @@ pub enum Step {
     Map(Box<LinearOp>, usize),
     /// The sum of two activations.
     Sum(usize, usize),
-    /// Channels of several activations one after another; activation and its channels.
-    Concat(Vec<(usize, usize)>),
 }
 
 impl Step {
@@ -197,7 +195,6 @@ impl Step {
         match self {
             Self::Map(_, source) => vec![*source],
             Self::Sum(a, b) => vec![*a, *b],
-            Self::Concat(parts) => parts.iter().map(|(source, _)| *source).collect(),
         }
     }
 }
@@ -240,13 +237,6 @@ impl Linearised {
             let result = match step {
                 Step::Map(op, source) => op.apply(live.next_use(*source)),
                 Step::Sum(a, b) => live.next_use(*a) + live.next_use(*b),
-                Step::Concat(parts) => Tensor::cat(
-                    parts
-                        .iter()
-                        .map(|(source, _)| live.next_use(*source))
-                        .collect(),
-                    1,
-                ),
             };
             live.put(target, result);
         }
@@ -272,13 +262,6 @@ impl Linearised {
                 Step::Sum(a, b) => {
                     add(*a, v.clone());
                     add(*b, v);
-                }
-                Step::Concat(parts) => {
-                    let mut start = 0;
-                    for (source, channels) in parts {
-                        add(*source, v.clone().narrow(1, start, *channels));
-                        start += channels;
-                    }
                 }
             }
         }
