@@ -202,16 +202,28 @@ impl pulp::WithSimd for Plane<'_> {
         for (oy, target) in target.chunks_mut(output[1]).enumerate() {
             let top = (oy * stride).saturating_sub(padding);
             let bottom = (oy * stride + kernel).saturating_sub(padding);
-            let rows = plane[top * input[1]..].chunks(input[1]).take(bottom - top);
-            for (i, row) in rows.enumerate() {
-                if i == 0 {
-                    maxima.copy_from_slice(row);
-                } else {
+            let rows = &plane[top * input[1]..bottom.min(input[0]) * input[1]];
+            let (first, others) = rows.split_at(input[1]);
+            if others.len() == 2 * input[1] {
+                // The usual three rows in one pass.
+                let (second, third) = others.split_at(input[1]);
+                let rows = first.iter().zip(second).zip(third);
+                maxima
+                    .iter_mut()
+                    .zip(rows)
+                    .for_each(|(most, ((a, b), c))| *most = max(max(*a, *b), *c));
+            } else {
+                maxima.copy_from_slice(first);
+                for row in others.chunks(input[1]) {
                     maxima
                         .iter_mut()
                         .zip(row)
                         .for_each(|(most, value)| *most = max(*most, *value));
                 }
+            }
+            if (kernel, stride, padding) == (3, 2, 0) {
+                max_of_threes(maxima, target);
+                continue;
             }
             target.fill(f32::NEG_INFINITY);
             for offset in 0..kernel {
@@ -223,6 +235,23 @@ impl pulp::WithSimd for Plane<'_> {
                 }
             }
         }
+    }
+}
+
+/// `target[i]` = the largest of `source[2 i]` and the two after it, as far as there are any.
+#[inline(always)]
+fn max_of_threes(source: &[f32], target: &mut [f32]) {
+    // In pairs, which the compiler turns into shuffles.
+    let pairs = source.chunks_exact(2);
+    let following = source.get(2..).unwrap_or_default().chunks_exact(2);
+    let whole = pairs.len().min(following.len()).min(target.len());
+    target
+        .iter_mut()
+        .zip(pairs.zip(following))
+        .for_each(|(most, (pair, next))| *most = max(max(pair[0], pair[1]), next[0]));
+    for (index, most) in target.iter_mut().enumerate().skip(whole) {
+        let window = source[2 * index..].iter().take(3).copied();
+        *most = window.fold(f32::NEG_INFINITY, max);
     }
 }
 
