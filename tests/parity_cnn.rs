@@ -19,8 +19,8 @@ use etascope::encoders::value::Value;
 use etascope::encoders::vgg::{VggConfig, VggHead};
 use etascope::encoders::weights::{Init, Weights};
 use etascope::encoders::wide_resnet::WideResNetConfig;
-use etascope::encoders::{Encoder, EncoderSpec, Readout};
-use etascope::images::{Preprocessing, sha256_hex};
+use etascope::encoders::{Encoder, Readout};
+use etascope::images::sha256_hex;
 use tiny::{Fixture, dot, norm, read_golden, relative, values};
 
 /// f32 against values computed in f64: at most some twenty layers of rounding at 6e-8 each; measured 8e-7.
@@ -166,21 +166,6 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn spec(name: &'static str, architecture: &Architecture, side_px: usize) -> EncoderSpec {
-    EncoderSpec {
-        name: name.into(),
-        title: name.into(),
-        source: "random numbers".into(),
-        licence: "MIT".into(),
-        side_px,
-        pooled_len: architecture.pooled_len(),
-        logits_len: architecture.logits_len(),
-        parameters: architecture.parameter_count(),
-        stages: architecture.stage_specs(side_px),
-        preprocessing: Preprocessing::efficientnet_lite0(),
-    }
-}
-
 impl Case {
     fn fixture(&self) -> Fixture {
         Fixture::read(&format!("cnn/{}.fixture.safetensors", self.name))
@@ -194,7 +179,7 @@ impl Case {
         let side_px = self.fixture().shape("input")[2];
         self.architecture
             .load(
-                spec(self.name, &self.architecture, side_px),
+                tiny::spec(self.name, &self.architecture, side_px),
                 &mut weights,
                 at,
             )

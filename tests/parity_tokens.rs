@@ -15,8 +15,7 @@ use etascope::encoders::swinv2::SwinV2Config;
 use etascope::encoders::value::Value;
 use etascope::encoders::vit::{Pooling, Position, QkvBias, VitConfig};
 use etascope::encoders::weights::{Init, Weights};
-use etascope::encoders::{Encoder, EncoderSpec, Readout};
-use etascope::images::{ChannelOrder, Preprocessing, ResizeFilter};
+use etascope::encoders::{Encoder, Readout};
 use tiny::{Fixture, dot, norm, read_golden, relative, values};
 
 /// f32 against values computed in f64: some fifty operations of rounding at 6e-8 each, which add up like a
@@ -116,29 +115,6 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn spec(architecture: &Architecture, side_px: usize) -> EncoderSpec {
-    EncoderSpec {
-        name: "tiny".into(),
-        title: "a tiny network".into(),
-        source: "random numbers".into(),
-        licence: "MIT".into(),
-        side_px,
-        pooled_len: architecture.pooled_len(),
-        logits_len: architecture.logits_len(),
-        parameters: architecture.parameter_count(),
-        stages: architecture.stage_specs(side_px),
-        preprocessing: Preprocessing {
-            resize_px: side_px,
-            squash: true,
-            filter: ResizeFilter::Bicubic,
-            crop_px: side_px,
-            mean: [0.4, 0.5, 0.6],
-            std: [0.2, 0.25, 0.3],
-            channels: ChannelOrder::Rgb,
-        },
-    }
-}
-
 fn load(
     name: &str,
     architecture: &Architecture,
@@ -148,7 +124,7 @@ fn load(
     let file = read_golden(&format!("tokens/{name}.weights.safetensors"));
     let weights = Weights::from_safetensors(name, &file, &architecture.parameters());
     let mut weights = weights.expect("the fixture holds the declared tensors and no others");
-    let encoder = architecture.load(spec(architecture, side_px), &mut weights, at);
+    let encoder = architecture.load(tiny::spec("tiny", architecture, side_px), &mut weights, at);
     encoder.expect("it loads")
 }
 

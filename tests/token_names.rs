@@ -6,6 +6,7 @@ mod tiny;
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
+use etascope::encoders::Readout;
 use etascope::encoders::architecture::Architecture;
 use etascope::encoders::convnext::{self, ConvNeXtConfig};
 use etascope::encoders::layers::Placement;
@@ -14,8 +15,6 @@ use etascope::encoders::swinv2::{self, SwinV2Config};
 use etascope::encoders::value::Value;
 use etascope::encoders::vit::{self, QkvBias, VitConfig};
 use etascope::encoders::weights::Weights;
-use etascope::encoders::{EncoderSpec, Readout};
-use etascope::images::{ChannelOrder, Preprocessing, ResizeFilter};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tiny::{golden_path, read_golden, relative, values};
 
@@ -113,29 +112,6 @@ fn cases() -> Vec<(&'static str, Architecture, usize, Reader)> {
     ]
 }
 
-fn spec(architecture: &Architecture, side_px: usize) -> EncoderSpec {
-    EncoderSpec {
-        name: "tiny".into(),
-        title: "a tiny network".into(),
-        source: "random numbers".into(),
-        licence: "MIT".into(),
-        side_px,
-        pooled_len: architecture.pooled_len(),
-        logits_len: architecture.logits_len(),
-        parameters: architecture.parameter_count(),
-        stages: architecture.stage_specs(side_px),
-        preprocessing: Preprocessing {
-            resize_px: side_px,
-            squash: true,
-            filter: ResizeFilter::Bicubic,
-            crop_px: side_px,
-            mean: [0.4, 0.5, 0.6],
-            std: [0.2, 0.25, 0.3],
-            channels: ChannelOrder::Rgb,
-        },
-    }
-}
-
 /// The tensors of a file under timm's names, as bytes of f32.
 fn renamed(file: &SafeTensors<'_>, reader: Reader) -> BTreeMap<String, Vec<u8>> {
     let mut thirds: BTreeMap<String, [Vec<u8>; 3]> = BTreeMap::new();
@@ -186,7 +162,7 @@ fn networks_of_other_libraries_give_their_own_features() {
         let timms = safetensors::serialize(views, None).expect("it can be written");
         let weights = Weights::from_safetensors(name, &timms, &parameters);
         let mut weights = weights.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let encoder = architecture.load(spec(&architecture, side), &mut weights, &at);
+        let encoder = architecture.load(tiny::spec("tiny", &architecture, side), &mut weights, &at);
         let fixture = tiny::Fixture::read(&format!("tokens/elsewhere/{name}.safetensors"));
         let input = Value::plain(fixture.tensor("fixture.input", &at));
         let pooled = encoder

@@ -1,5 +1,6 @@
 //! Layers before they have weights: names in weight files, shapes, and the values they begin with.
 
+use super::host_conv::Activation;
 use super::layers::{BatchNorm, Conv2d, ConvConfig, Linear, Placement};
 use super::weights::{Init, Parameter, Weights};
 use crate::Result;
@@ -67,6 +68,30 @@ impl ConvPlan {
         }
         Ok(Conv2d::new(self.config, weight, bias, at))
     }
+}
+
+/// The convolutions of a residual block's branch, with `activation` after each but the last, which is
+/// linear.
+///
+/// # Errors
+///
+/// As [`ConvPlan::load`].
+pub fn load_branch(
+    plans: &[ConvPlan],
+    activation: Activation,
+    weights: &mut Weights<'_>,
+    at: &Placement,
+) -> Result<Vec<Conv2d>> {
+    let layers = plans.iter().enumerate().map(|(index, plan)| {
+        let is_last = index + 1 == plans.len();
+        let activation = if is_last {
+            Activation::None
+        } else {
+            activation
+        };
+        Ok(plan.load(weights, at)?.then(activation))
+    });
+    layers.collect()
 }
 
 /// An affine map of vectors.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use burn::tensor::{Tensor, TensorData};
+use etascope::encoders::architecture::Architecture;
 use etascope::encoders::efficientnet_lite::{
     Conventions, EfficientNetLite, EfficientNetLiteConfig, StageConfig,
 };
@@ -91,7 +92,10 @@ impl Tiny {
             Self::EfficientNetLite => (efficientnet_lite().stage_specs(side_px), 64),
             Self::SqueezeNet => (squeezenet().stage_specs(side_px), 32),
         };
-        let bgr = matches!(self, Self::SqueezeNet);
+        let channels = match self {
+            Self::EfficientNetLite => ChannelOrder::Rgb,
+            Self::SqueezeNet => ChannelOrder::Bgr,
+        };
         EncoderSpec {
             name: self.name().into(),
             title: self.name().into(),
@@ -102,20 +106,36 @@ impl Tiny {
             logits_len: 10,
             parameters: 0,
             stages,
-            preprocessing: Preprocessing {
-                resize_px: side_px,
-                squash: true,
-                filter: ResizeFilter::Bicubic,
-                crop_px: side_px,
-                mean: [0.4, 0.5, 0.6],
-                std: [0.2, 0.25, 0.3],
-                channels: if bgr {
-                    ChannelOrder::Bgr
-                } else {
-                    ChannelOrder::Rgb
-                },
-            },
+            preprocessing: recipe(side_px, channels),
         }
+    }
+}
+
+/// What an encoder of this architecture is, with an input recipe that is nobody's.
+pub fn spec(name: &str, architecture: &Architecture, side_px: usize) -> EncoderSpec {
+    EncoderSpec {
+        name: name.into(),
+        title: name.into(),
+        source: "random numbers".into(),
+        licence: "MIT".into(),
+        side_px,
+        pooled_len: architecture.pooled_len(),
+        logits_len: architecture.logits_len(),
+        parameters: architecture.parameter_count(),
+        stages: architecture.stage_specs(side_px),
+        preprocessing: recipe(side_px, ChannelOrder::Rgb),
+    }
+}
+
+fn recipe(side_px: usize, channels: ChannelOrder) -> Preprocessing {
+    Preprocessing {
+        resize_px: side_px,
+        squash: true,
+        filter: ResizeFilter::Bicubic,
+        crop_px: side_px,
+        mean: [0.4, 0.5, 0.6],
+        std: [0.2, 0.25, 0.3],
+        channels,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::super::host_conv::Activation;
 use super::super::layers::{Conv2d, Linear, Placement};
-use super::super::plans::ConvPlan;
+use super::super::plans::load_branch;
 use super::super::value::Value;
 use super::super::weights::Weights;
 use super::super::{Encoder, EncoderSpec, Readout, Visitor};
@@ -36,21 +36,9 @@ impl EfficientNetLite {
         at: &Placement,
     ) -> Result<Self> {
         let plan = config.plan();
-        let mut layer = |layer: &ConvPlan| layer.load(weights, at);
         let mut block = |block: &BlockPlan| -> Result<Block> {
-            // The last convolution of a block is linear.
-            let last = block.layers.len() - 1;
-            let mut layers = Vec::with_capacity(block.layers.len());
-            for (i, plan) in block.layers.iter().enumerate() {
-                let activation = if i == last {
-                    Activation::None
-                } else {
-                    Activation::Relu6
-                };
-                layers.push(layer(plan)?.then(activation));
-            }
             Ok(Block {
-                layers,
+                layers: load_branch(&block.layers, Activation::Relu6, weights, at)?,
                 skip: block.skip,
             })
         };
@@ -62,8 +50,8 @@ impl EfficientNetLite {
         Ok(Self {
             spec,
             stages,
-            stem: layer(&plan.stem)?.then(Activation::Relu6),
-            head: layer(&plan.head)?.then(Activation::Relu6),
+            stem: plan.stem.load(weights, at)?.then(Activation::Relu6),
+            head: plan.head.load(weights, at)?.then(Activation::Relu6),
             classifier: plan.classifier.load(weights, at)?,
         })
     }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::super::host_conv::Activation;
 use super::super::host_pool::PoolConfig;
 use super::super::layers::{Conv2d, Linear, Placement};
+use super::super::plans::load_branch;
 use super::super::value::Value;
 use super::super::weights::Weights;
 use super::super::{Encoder, EncoderSpec, Readout, Visitor};
@@ -37,20 +38,10 @@ impl ResNet {
     ) -> Result<Self> {
         let plan = config.plan();
         let mut block = |block: &BlockPlan| -> Result<Block> {
-            // The last convolution has its ReLU after the sum.
-            let last = block.layers.len() - 1;
-            let mut layers = Vec::with_capacity(block.layers.len());
-            for (i, plan) in block.layers.iter().enumerate() {
-                let activation = if i == last {
-                    Activation::None
-                } else {
-                    Activation::Relu
-                };
-                layers.push(plan.load(weights, at)?.then(activation));
-            }
             let shortcut = block.shortcut.as_ref();
             Ok(Block {
-                layers,
+                // The last ReLU follows the sum.
+                layers: load_branch(&block.layers, Activation::Relu, weights, at)?,
                 shortcut: shortcut.map(|plan| plan.load(weights, at)).transpose()?,
             })
         };
