@@ -8,7 +8,7 @@ use eframe::egui::{Color32, ColorImage, Context, Event, Ui, ViewportCommand, gui
 use super::host::is_weights;
 use super::intent::{Intent, Scene};
 use super::panels::{cards, eta, response};
-use super::settings::{AxisScale, MEGABYTE};
+use super::settings::{AxisScale, MEGABYTE, Workspace};
 use super::state::{Content, Place};
 use super::ui_command::UiCommand;
 use super::view::{Card, DialogState, LibraryPage};
@@ -85,11 +85,14 @@ impl EtascopeApp {
             UiCommand::NewSeed => self.state.set_seed(fresh_seed()),
             UiCommand::PauseResume => self.state.toggle_pause(),
             UiCommand::Cancel => self.close_or_cancel(),
-            UiCommand::EtaDown => self.state.set_eta(fine(self.state.eta_l2, -1.0)),
-            UiCommand::EtaUp => self.state.set_eta(fine(self.state.eta_l2, 1.0)),
-            UiCommand::EtaDecadeDown => self.state.set_eta(self.state.eta_l2 / 10.0),
-            UiCommand::EtaDecadeUp => self.state.set_eta(self.state.eta_l2 * 10.0),
-            UiCommand::EtaReset => self.state.set_eta(self.state.eta_default()),
+            UiCommand::ShowResponse => self.show(Workspace::Response),
+            UiCommand::ShowSpectrum => self.show(Workspace::Spectrum),
+            UiCommand::ShowEdit => self.show(Workspace::Edit),
+            UiCommand::MarkerLeft => self.state.set_eta(fine(self.state.eta_l2, -1.0)),
+            UiCommand::MarkerRight => self.state.set_eta(fine(self.state.eta_l2, 1.0)),
+            UiCommand::MarkerFarLeft => self.state.set_eta(self.state.eta_l2 / 10.0),
+            UiCommand::MarkerFarRight => self.state.set_eta(self.state.eta_l2 * 10.0),
+            UiCommand::MarkerReset => self.state.set_eta(self.state.eta_default()),
             UiCommand::ToggleXScale => {
                 self.settings.x_scale = toggled(self.settings.x_scale);
                 self.view.reset_plots = true;
@@ -107,6 +110,11 @@ impl EtascopeApp {
             UiCommand::Messages => self.view.open(Card::Messages),
             UiCommand::About => self.view.open(Card::About),
         }
+    }
+
+    /// Brings a workspace to the front.
+    fn show(&mut self, workspace: Workspace) {
+        self.settings.workspace = workspace;
     }
 
     fn browse(&mut self) {
@@ -175,7 +183,8 @@ impl EtascopeApp {
             }
             Err(error) => Content::Failure(error),
         };
-        self.state.tell(Place::Response, "copy as command", content);
+        self.state
+            .tell(Place::Workspace, "copy as command", content);
     }
 
     pub(super) fn carry_out(&mut self, intents: Vec<Intent>, context: &Context) {

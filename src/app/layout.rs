@@ -1,7 +1,7 @@
 //! Where the parts of the window stand.
 
 use eframe::egui::{
-    Align2, CentralPanel, Frame, Id, LayerId, Margin, Order, Panel, Stroke, StrokeKind, Ui,
+    Align2, CentralPanel, Frame, Id, LayerId, Margin, Order, Panel, Rect, Stroke, StrokeKind, Ui,
 };
 
 use super::EtascopeApp;
@@ -9,9 +9,13 @@ use super::intent::{Intent, Scene};
 use super::panels::{
     cards, controls, eta, image as image_panel, menu, message, response, status, welcome,
 };
+use super::settings::Workspace;
 use super::state::Place;
 use super::theme::{self, CONTROLS_WIDTH, GAP, Palette};
 use super::view::View;
+
+/// Margin at the window's edges in points.
+const SIDE: i8 = GAP as i8;
 
 /// Share of the window's width that the photograph takes until its edge is dragged.
 const IMAGE_SHARE: f32 = 0.28;
@@ -36,28 +40,14 @@ impl EtascopeApp {
 
     pub(super) fn draw(&mut self, ui: &mut Ui) {
         let palette = Palette::for_ui(ui);
-        let width = ui.available_width();
-        let bare = |margin: Margin| Frame::new().fill(palette.ground).inner_margin(margin);
-        let side = GAP as i8;
-
         Panel::top("menu")
-            .frame(bare(Margin {
-                left: side,
-                right: side,
-                top: 4,
-                bottom: 4,
-            }))
+            .frame(bare(palette, [SIDE, SIDE, 4, 4]))
             .show_separator_line(false)
             .show(ui, |ui| {
                 self.part(ui, |ui, scene, _, asked| menu::menu_ui(ui, scene, asked));
             });
         Panel::bottom("status")
-            .frame(bare(Margin {
-                left: side + 4,
-                right: side + 4,
-                top: 2,
-                bottom: 4,
-            }))
+            .frame(bare(palette, [SIDE + 4, SIDE + 4, 2, 4]))
             .show_separator_line(false)
             .show(ui, |ui| {
                 let memory = memory_stats::memory_stats().map(|stats| stats.physical_mem);
@@ -65,65 +55,23 @@ impl EtascopeApp {
                     status::status_ui(ui, scene, memory, asked);
                 });
             });
-        Panel::bottom("eta")
-            .frame(bare(Margin {
-                left: side,
-                right: side,
-                top: 0,
-                bottom: 4,
-            }))
-            .show_separator_line(false)
-            .show(ui, |ui| {
-                theme::card(palette)
-                    .inner_margin(Margin::symmetric(12, 6))
-                    .show(ui, |ui| {
-                        self.part(ui, eta::eta_ui);
-                    });
-            });
         let mut places = Vec::new();
-        // Each size of window has a width of its own, so that the photograph grows with the window
-        // and a width that was dragged stays.
-        let size_class = (width / 160.0).round() as i32;
-        let left = Panel::left(Id::unique(("image", size_class)))
-            .frame(bare(Margin {
-                left: side,
-                right: 0,
-                top: 0,
-                bottom: side,
-            }))
-            .show_separator_line(false)
-            .resizable(true)
-            .default_size((width * IMAGE_SHARE).clamp(280.0, 560.0))
-            .size_range(280.0..=720.0)
-            .show(ui, |ui| {
-                in_card(ui, palette, |ui| self.part(ui, image_panel::image_ui));
-            });
-        places.push((Place::Image, left.response.rect));
-        let right = Panel::right("controls")
-            .frame(bare(Margin {
-                left: 0,
-                right: side,
-                top: 0,
-                bottom: side,
-            }))
-            .show_separator_line(false)
-            .resizable(false)
-            .exact_size(CONTROLS_WIDTH + 2.0 * 12.0 + GAP)
-            .show(ui, |ui| {
-                in_card(ui, palette, |ui| self.part(ui, controls::controls_ui));
-            });
-        places.push((Place::Controls, right.response.rect));
-        let centre = CentralPanel::no_frame()
-            .frame(bare(Margin {
-                left: side,
-                right: side,
-                top: 0,
-                bottom: side,
-            }))
-            .show(ui, |ui| {
-                in_card(ui, palette, |ui| self.part(ui, response::response_ui));
-            });
-        places.push((Place::Response, centre.response.rect));
+        match self.settings.workspace {
+            Workspace::Response => {
+                self.marker_bar(ui, palette, eta::eta_ui);
+                places.push((Place::Image, self.photograph(ui, palette)));
+                let controls = self.controls(ui, palette, controls::controls_ui);
+                places.push((Place::Controls, controls));
+                let centre = self.centre(ui, palette, response::response_ui);
+                places.push((Place::Workspace, centre));
+            }
+            Workspace::Spectrum => {
+                places.push((Place::Image, self.photograph(ui, palette)));
+                let controls = self.controls(ui, palette, controls::controls_ui);
+                places.push((Place::Controls, controls));
+            }
+            Workspace::Edit => {}
+        }
 
         self.part(ui, |ui, scene, view, asked| {
             for (place, rect) in places {
@@ -140,6 +88,72 @@ impl EtascopeApp {
             }
         });
     }
+}
+
+/// A part of the window: draws from the scene and the view, and asks.
+type Part = fn(&mut Ui, &Scene<'_>, &mut View, &mut Vec<Intent>);
+
+/// The parts of which workspaces are made; each answers with its place.
+impl EtascopeApp {
+    /// The bar over the whole width with the workspace's slider.
+    fn marker_bar(&mut self, ui: &mut Ui, palette: Palette, draw: Part) {
+        Panel::bottom("marker")
+            .frame(bare(palette, [SIDE, SIDE, 0, 4]))
+            .show_separator_line(false)
+            .show(ui, |ui| {
+                theme::card(palette)
+                    .inner_margin(Margin::symmetric(12, 6))
+                    .show(ui, |ui| self.part(ui, draw));
+            });
+    }
+
+    /// The photograph at the left.
+    fn photograph(&mut self, ui: &mut Ui, palette: Palette) -> Rect {
+        let width = ui.available_width();
+        // Each size of window has a width of its own, so that the photograph grows with the window
+        // and a width that was dragged stays.
+        let size_class = (width / 160.0).round() as i32;
+        let left = Panel::left(Id::unique(("image", size_class)))
+            .frame(bare(palette, [SIDE, 0, 0, SIDE]))
+            .show_separator_line(false)
+            .resizable(true)
+            .default_size((width * IMAGE_SHARE).clamp(280.0, 560.0))
+            .size_range(280.0..=720.0)
+            .show(ui, |ui| {
+                in_card(ui, palette, |ui| self.part(ui, image_panel::image_ui));
+            });
+        left.response.rect
+    }
+
+    /// The column of controls at the right.
+    fn controls(&mut self, ui: &mut Ui, palette: Palette, draw: Part) -> Rect {
+        let right = Panel::right("controls")
+            .frame(bare(palette, [0, SIDE, 0, SIDE]))
+            .show_separator_line(false)
+            .resizable(false)
+            .exact_size(CONTROLS_WIDTH + 2.0 * 12.0 + GAP)
+            .show(ui, |ui| in_card(ui, palette, |ui| self.part(ui, draw)));
+        right.response.rect
+    }
+
+    /// What is left in the middle.
+    fn centre(&mut self, ui: &mut Ui, palette: Palette, draw: Part) -> Rect {
+        let centre = CentralPanel::no_frame()
+            .frame(bare(palette, [SIDE, SIDE, 0, SIDE]))
+            .show(ui, |ui| in_card(ui, palette, |ui| self.part(ui, draw)));
+        centre.response.rect
+    }
+}
+
+/// A frame without a card: left, right, top and bottom margin.
+fn bare(palette: Palette, [left, right, top, bottom]: [i8; 4]) -> Frame {
+    let margin = Margin {
+        left,
+        right,
+        top,
+        bottom,
+    };
+    Frame::new().fill(palette.ground).inner_margin(margin)
 }
 
 /// A card that fills what is left.

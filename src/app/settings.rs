@@ -40,6 +40,19 @@ pub enum AxisScale {
     Linear,
 }
 
+/// What the middle of the window is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workspace {
+    /// Response profiles against η.
+    #[default]
+    Response,
+    /// Singular spectra of the Jacobian.
+    Spectrum,
+    /// Maps of edits, cut to a rank.
+    Edit,
+}
+
 /// The settings file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -48,6 +61,8 @@ pub struct Settings {
     pub theme: ThemeChoice,
     /// Scale of the whole interface; 1 is the system's own.
     pub zoom: f32,
+    /// The workspace in front.
+    pub workspace: Workspace,
     /// Whether the welcome was dismissed, which is for good.
     pub welcome_dismissed: bool,
     /// Photographs opened lately, newest first.
@@ -77,6 +92,7 @@ impl Default for Settings {
         Self {
             theme: ThemeChoice::System,
             zoom: 1.0,
+            workspace: Workspace::Response,
             welcome_dismissed: false,
             recent: Vec::new(),
             device: DeviceChoice::Auto,

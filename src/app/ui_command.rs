@@ -27,16 +27,22 @@ pub enum UiCommand {
     PauseResume,
     /// Close what is open, else stop the work.
     Cancel,
-    /// A smaller or larger η by a fine step.
-    EtaDown,
-    /// See [`UiCommand::EtaDown`].
-    EtaUp,
-    /// η by a decade.
-    EtaDecadeDown,
-    /// See [`UiCommand::EtaDecadeDown`].
-    EtaDecadeUp,
-    /// η as at the start.
-    EtaReset,
+    /// The workspace of response profiles.
+    ShowResponse,
+    /// The workspace of singular spectra.
+    ShowSpectrum,
+    /// The workspace of edits.
+    ShowEdit,
+    /// A smaller or larger η by a fine step, or rank by one.
+    MarkerLeft,
+    /// See [`UiCommand::MarkerLeft`].
+    MarkerRight,
+    /// η by a decade, or rank by half.
+    MarkerFarLeft,
+    /// See [`UiCommand::MarkerFarLeft`].
+    MarkerFarRight,
+    /// η or rank as at the start.
+    MarkerReset,
     /// Switch the η axis between log and linear.
     ToggleXScale,
     /// Switch the r axis between log and linear.
@@ -61,7 +67,7 @@ pub enum UiCommand {
 
 impl UiCommand {
     /// All of them, in the order of the list of keys.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Open,
         Self::Paste,
         Self::Export,
@@ -73,11 +79,14 @@ impl UiCommand {
         Self::NewSeed,
         Self::PauseResume,
         Self::Cancel,
-        Self::EtaDown,
-        Self::EtaUp,
-        Self::EtaDecadeDown,
-        Self::EtaDecadeUp,
-        Self::EtaReset,
+        Self::ShowResponse,
+        Self::ShowSpectrum,
+        Self::ShowEdit,
+        Self::MarkerLeft,
+        Self::MarkerRight,
+        Self::MarkerFarLeft,
+        Self::MarkerFarRight,
+        Self::MarkerReset,
         Self::ToggleXScale,
         Self::ToggleYScale,
         Self::ResetPlots,
@@ -104,11 +113,14 @@ impl UiCommand {
             Self::NewSeed => "New seed",
             Self::PauseResume => "Pause or resume",
             Self::Cancel => "Close or cancel",
-            Self::EtaDown => "η smaller",
-            Self::EtaUp => "η larger",
-            Self::EtaDecadeDown => "η a decade smaller",
-            Self::EtaDecadeUp => "η a decade larger",
-            Self::EtaReset => "Reset η",
+            Self::ShowResponse => "Response",
+            Self::ShowSpectrum => "Spectrum",
+            Self::ShowEdit => "Edit",
+            Self::MarkerLeft => "η or rank smaller",
+            Self::MarkerRight => "η or rank larger",
+            Self::MarkerFarLeft => "η or rank much smaller",
+            Self::MarkerFarRight => "η or rank much larger",
+            Self::MarkerReset => "Reset η or rank",
             Self::ToggleXScale => "η axis logarithmic",
             Self::ToggleYScale => "r axis logarithmic",
             Self::ResetPlots => "Whole ladder",
@@ -136,9 +148,16 @@ impl UiCommand {
             Self::NewSeed => "Draw another set of directions",
             Self::PauseResume => "Hold the refinement of the curves, or let it go on",
             Self::Cancel => "Close the topmost card; with none open, stop the work",
-            Self::EtaDown | Self::EtaUp => "Move the marker by a fiftieth of a decade",
-            Self::EtaDecadeDown | Self::EtaDecadeUp => "Move the marker by a factor of ten",
-            Self::EtaReset => "Put the marker back where it was at the start",
+            Self::ShowResponse => "How far features move: the response profile against η",
+            Self::ShowSpectrum => "Singular values and directions of the encoder’s Jacobian",
+            Self::ShowEdit => "An edit as a map between features, cut to a rank and seen again",
+            Self::MarkerLeft | Self::MarkerRight => {
+                "Move the marker by a fiftieth of a decade, or the rank by one"
+            }
+            Self::MarkerFarLeft | Self::MarkerFarRight => {
+                "Move the marker by a factor of ten, or the rank by two"
+            }
+            Self::MarkerReset => "Put the marker back where it was at the start",
             Self::ToggleXScale => "Logarithmic or linear η axis",
             Self::ToggleYScale => "Logarithmic or linear r axis",
             Self::ResetPlots => "Undo zooming and panning of the plots",
@@ -171,11 +190,14 @@ impl UiCommand {
             Self::NewSeed => plain(Key::N),
             Self::PauseResume => plain(Key::Space),
             Self::Cancel => plain(Key::Escape),
-            Self::EtaDown => plain(Key::ArrowLeft),
-            Self::EtaUp => plain(Key::ArrowRight),
-            Self::EtaDecadeDown => plain(Key::PageDown),
-            Self::EtaDecadeUp => plain(Key::PageUp),
-            Self::EtaReset => plain(Key::Home),
+            Self::ShowResponse => plain(Key::Num1),
+            Self::ShowSpectrum => plain(Key::Num2),
+            Self::ShowEdit => plain(Key::Num3),
+            Self::MarkerLeft => plain(Key::ArrowLeft),
+            Self::MarkerRight => plain(Key::ArrowRight),
+            Self::MarkerFarLeft => plain(Key::PageDown),
+            Self::MarkerFarRight => plain(Key::PageUp),
+            Self::MarkerReset => plain(Key::Home),
             Self::ToggleXScale => plain(Key::X),
             Self::ToggleYScale => plain(Key::Y),
             Self::ResetPlots => plain(Key::F),
@@ -191,10 +213,10 @@ impl UiCommand {
     pub fn key_text(self, context: &Context) -> String {
         match self {
             Self::Keys => "?".to_owned(),
-            Self::EtaDown => "←".to_owned(),
-            Self::EtaUp => "→".to_owned(),
-            Self::EtaDecadeDown => "Page down".to_owned(),
-            Self::EtaDecadeUp => "Page up".to_owned(),
+            Self::MarkerLeft => "←".to_owned(),
+            Self::MarkerRight => "→".to_owned(),
+            Self::MarkerFarLeft => "Page down".to_owned(),
+            Self::MarkerFarRight => "Page up".to_owned(),
             _ => self
                 .shortcut()
                 .map(|s| context.format_shortcut(&s))
@@ -245,11 +267,11 @@ impl UiCommand {
         matches!(
             self,
             Self::PauseResume
-                | Self::EtaDown
-                | Self::EtaUp
-                | Self::EtaDecadeDown
-                | Self::EtaDecadeUp
-                | Self::EtaReset
+                | Self::MarkerLeft
+                | Self::MarkerRight
+                | Self::MarkerFarLeft
+                | Self::MarkerFarRight
+                | Self::MarkerReset
         )
     }
 }

@@ -14,8 +14,8 @@ pub struct Generation(pub u64);
 
 /// Requests of one lane supersede each other; lanes are served in this order, most urgent first.
 ///
-/// A change of the device or of the photograph also ends the measurements and profiles that were
-/// asked for before it: they answer [`super::Event::Failed`] as cancelled.
+/// A change of the device or of the photograph also ends the work on it that was asked for before: it
+/// answers [`super::Event::Failed`] as cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Choice of the compute device.
@@ -24,10 +24,43 @@ pub enum Lane {
     Image,
     /// r at one exact η, while it is dragged.
     Measure,
+    /// A fitted map at one rank, while it is dragged.
+    Rank,
     /// Files to write; never superseded.
     Export,
+    /// Fitting of an edit's map.
+    Edit,
+    /// Singular spectra.
+    Spectrum,
+    /// Pictures sought by gradient for mapped features.
+    Invert,
     /// Response profiles.
     Profile,
+}
+
+impl Lane {
+    /// All lanes, most urgent first.
+    pub const ALL: [Self; 9] = [
+        Self::Device,
+        Self::Image,
+        Self::Measure,
+        Self::Rank,
+        Self::Export,
+        Self::Edit,
+        Self::Spectrum,
+        Self::Invert,
+        Self::Profile,
+    ];
+
+    /// The lanes whose work is on the current photograph and device.
+    pub const ON_PHOTOGRAPH: [Self; 6] = [
+        Self::Measure,
+        Self::Rank,
+        Self::Edit,
+        Self::Spectrum,
+        Self::Invert,
+        Self::Profile,
+    ];
 }
 
 /// A command with its number.

@@ -161,9 +161,9 @@ impl Thread {
         let reason = match lane {
             Lane::Device => "the compute device was changed",
             Lane::Image => "another photograph was opened",
-            Lane::Measure | Lane::Export | Lane::Profile => return,
+            _ => return,
         };
-        for dependent in [Lane::Measure, Lane::Profile] {
+        for dependent in Lane::ON_PHOTOGRAPH {
             self.outbox
                 .forget(dependent, generation, Outdated::Detached);
             self.cancel_older(dependent, generation, reason);

@@ -3,7 +3,7 @@
 use eframe::egui::{Button, MenuBar, Ui};
 
 use crate::app::intent::{Intent, Scene};
-use crate::app::settings::{AxisScale, ThemeChoice};
+use crate::app::settings::{AxisScale, ThemeChoice, Workspace};
 use crate::app::ui_command::UiCommand;
 use crate::images::bundled;
 use crate::worker::ImageSource;
@@ -15,7 +15,25 @@ pub fn menu_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         ui.menu_button("View", |ui| view_ui(ui, scene, intents));
         ui.menu_button("Encoder", |ui| encoder_ui(ui, scene, intents));
         ui.menu_button("Help", |ui| help_ui(ui, intents));
+        ui.separator();
+        workspaces_ui(ui, scene, intents);
     });
+}
+
+/// The workspaces side by side, the one in front marked.
+fn workspaces_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+    for (workspace, command) in [
+        (Workspace::Response, UiCommand::ShowResponse),
+        (Workspace::Spectrum, UiCommand::ShowSpectrum),
+        (Workspace::Edit, UiCommand::ShowEdit),
+    ] {
+        let is_shown = scene.settings.workspace == workspace;
+        let tooltip = format!("{} ({})", command.tooltip(), command.key_text(ui.ctx()));
+        let tab = ui.selectable_label(is_shown, command.text());
+        if tab.on_hover_text(tooltip).clicked() {
+            intents.push(Intent::Do(command));
+        }
+    }
 }
 
 /// A menu entry with its key.

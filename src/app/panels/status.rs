@@ -113,7 +113,7 @@ fn stage_text(state: &State) -> String {
             Lane::Image => "opening the photograph",
             Lane::Device => "starting the device",
             Lane::Export => "writing files",
-            Lane::Profile | Lane::Measure => "starting",
+            _ => "starting",
         };
         return describe(work.progress.as_ref(), idle);
     }

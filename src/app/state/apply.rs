@@ -39,7 +39,7 @@ impl State {
 
     /// A command could not be sent.
     pub fn refused(&mut self, command: &Command, error: Error) {
-        let place = command.lane().map_or(Place::Response, Place::from);
+        let place = command.lane().map_or(Place::Workspace, Place::from);
         self.tell(place, "", Content::Failure(error));
         if matches!(command, Command::Profile(_)) {
             self.refinement = Refinement::Stopped;
@@ -116,7 +116,7 @@ impl State {
             }
             Event::Memory(memory) => self.memory = memory,
             Event::Exported { files, .. } => {
-                self.tell(Place::Response, "export", Content::Written(files));
+                self.tell(Place::Workspace, "export", Content::Written(files));
             }
             Event::Finished { generation, lane } => {
                 if self.is_latest(lane, generation) {

@@ -36,8 +36,8 @@ pub enum Content {
 pub enum Place {
     /// With the photograph.
     Image,
-    /// With the curves.
-    Response,
+    /// In the middle, with what is computed.
+    Workspace,
     /// With the controls.
     Controls,
 }
@@ -47,7 +47,7 @@ impl From<Lane> for Place {
         match lane {
             Lane::Image => Self::Image,
             Lane::Device => Self::Controls,
-            Lane::Measure | Lane::Profile | Lane::Export => Self::Response,
+            _ => Self::Workspace,
         }
     }
 }

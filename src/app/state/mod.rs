@@ -93,7 +93,7 @@ pub struct State {
     pub refinement: Refinement,
     /// Messages, oldest first.
     pub messages: Vec<Message>,
-    lanes: [LaneState; 5],
+    lanes: [LaneState; Lane::ALL.len()],
     opening: Option<ImageSource>,
     next_message: u64,
     commands: Vec<Command>,
@@ -115,7 +115,7 @@ impl State {
             .or(catalogue.first().copied())?;
         let recipe = ProfileRecipe::interactive(&spec.name, WeightsKind::Trained, spec.side_px);
         let eta_l2 = default_eta(spec.side_px);
-        let mut lanes: [LaneState; 5] = Default::default();
+        let mut lanes: [LaneState; Lane::ALL.len()] = Default::default();
         // The worker opens its first device unasked.
         lanes[index(Lane::Device)].busy = true;
         Some(Self {
@@ -238,8 +238,9 @@ impl State {
 
     /// The work that the status bar tells of: the longest-running kind first.
     pub fn visible_work(&self) -> Option<(Lane, &LaneState)> {
-        [Lane::Device, Lane::Image, Lane::Export, Lane::Profile]
-            .into_iter()
+        // What answers a drag comes and goes too fast to be told of.
+        let is_told = |lane: &Lane| !matches!(lane, Lane::Measure | Lane::Rank);
+        (Lane::ALL.into_iter().filter(is_told))
             .map(|lane| (lane, self.lane(lane)))
             .find(|(_, state)| state.busy)
     }
@@ -324,11 +325,6 @@ fn default_eta(side_px: usize) -> f64 {
 }
 
 fn index(lane: Lane) -> usize {
-    match lane {
-        Lane::Device => 0,
-        Lane::Image => 1,
-        Lane::Measure => 2,
-        Lane::Export => 3,
-        Lane::Profile => 4,
-    }
+    // In the order of `Lane::ALL`, which is that of their declaration.
+    lane as usize
 }

@@ -204,8 +204,8 @@ impl State {
 
     /// Stops what is under way; what is shown stays.
     pub fn cancel(&mut self) {
-        for lane in [Lane::Image, Lane::Measure, Lane::Export, Lane::Profile] {
-            if self.lane(lane).busy {
+        for lane in Lane::ALL {
+            if lane != Lane::Device && self.lane(lane).busy {
                 self.commands.push(Command::Cancel(lane));
             }
         }
