@@ -1,12 +1,16 @@
 //! What to compute, as plain data: the same value drives the window, the command line and, later, a
 //! session file.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::encoders::Readout;
 pub use crate::encoders::WeightsKind;
 use crate::geometry::directions::DirectionFamily;
+use crate::geometry::maps::MapKind;
 use crate::geometry::spectrum::SpectrumMethod;
+use crate::images::Manipulation;
 
 /// How r_η is estimated from the same forward passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +62,113 @@ pub struct SpectrumRecipe {
     pub seed: u64,
     /// Seed of a dither of the photograph, if it is dithered.
     pub dither_seed: Option<u64>,
+}
+
+/// A kind of closed-form map before its penalty γ is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MapFamily {
+    /// [`MapKind::Identity`].
+    Identity,
+    /// [`MapKind::Additive`].
+    Additive,
+    /// [`MapKind::Linear`].
+    Linear,
+    /// [`MapKind::Ridge`].
+    Ridge,
+    /// [`MapKind::RidgeToIdentity`].
+    #[default]
+    RidgeToIdentity,
+    /// [`MapKind::Procrustes`].
+    Procrustes,
+}
+
+impl MapFamily {
+    /// All of them, the simplest first.
+    pub const ALL: [Self; 6] = [
+        Self::Identity,
+        Self::Additive,
+        Self::Linear,
+        Self::Ridge,
+        Self::RidgeToIdentity,
+        Self::Procrustes,
+    ];
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Additive => "additive",
+            Self::Linear => "linear",
+            Self::Ridge => "ridge",
+            Self::RidgeToIdentity => "ridge toward the identity",
+            Self::Procrustes => "Procrustes",
+        }
+    }
+
+    /// Penalties among which validation chooses; none where the kind has no penalty.
+    pub fn gammas(self) -> &'static [f64] {
+        match self {
+            // On the un-averaged Gram matrix of (normalised) vectors.
+            Self::Ridge => &[1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5],
+            // In units of the Gram matrix's mean diagonal.
+            Self::RidgeToIdentity => &[1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0],
+            _ => &[],
+        }
+    }
+
+    /// Whether it has a matrix that can be cut to a rank.
+    pub fn has_matrix(self) -> bool {
+        !matches!(self, Self::Identity | Self::Additive)
+    }
+
+    /// The kind with its penalty, which those without one ignore.
+    pub fn kind(self, gamma: f64) -> MapKind {
+        match self {
+            Self::Identity => MapKind::Identity,
+            Self::Additive => MapKind::Additive,
+            Self::Linear => MapKind::Linear,
+            Self::Ridge => MapKind::Ridge { gamma },
+            Self::RidgeToIdentity => MapKind::RidgeToIdentity { gamma },
+            Self::Procrustes => MapKind::Procrustes,
+        }
+    }
+}
+
+/// The photographs that a map is learnt from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearningSet {
+    /// Those that come with the program, without the current one.
+    #[default]
+    Bundled,
+    /// The pictures of a folder, without the current one.
+    Folder(PathBuf),
+    /// The current photograph alone, by its random squares: scores at it are then those of training.
+    Own,
+}
+
+/// Everything that determines the map of an edit apart from the photograph and the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EditRecipe {
+    /// Registry name of the encoder; always its trained parameters.
+    pub encoder: String,
+    /// Index of the stage whose feature maps are mapped.
+    pub stage: usize,
+    /// What is done to the pictures, in this order; never none.
+    pub manipulations: Vec<Manipulation>,
+    /// What the map is learnt from.
+    pub learnt_on: LearningSet,
+    /// Random squares of each photograph, besides the photograph as the encoder sees it.
+    pub squares: usize,
+    /// Seed of the squares and of the split by photograph.
+    pub seed: u64,
+    /// Kind of map.
+    pub family: MapFamily,
+    /// Its penalty; `None` for the one with the least error on validation photographs.
+    pub gamma: Option<f64>,
+    /// Whether vectors are normalised by channel first (Krey, Neukirch, Strodthoff 2026).
+    pub normalised: bool,
 }
 
 /// Everything that determines one response profile apart from the photograph and the device.

@@ -13,7 +13,8 @@ use etascope::images::{Background, ChannelOrder, Photo, Prepared, Preprocessing,
 use etascope::recipe::{ProfileRecipe, WeightsKind};
 use etascope::report::ProfileRun;
 use etascope::worker::{
-    Command, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, Subject, Worker,
+    Command, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, StageView,
+    Subject, Worker,
 };
 use etascope::{Error, ErrorKind, Result};
 
@@ -220,6 +221,11 @@ impl Engine for FakeEngine {
         })
     }
 
+    fn stage(&mut self, encoder: &str, stage: usize) -> Result<Box<dyn StageView>> {
+        let what = format!("cannot show stage {stage} of {encoder}");
+        Err(Error::new(ErrorKind::Request, what, "it has none", ""))
+    }
+
     fn recover(&mut self) -> Result<()> {
         self.turnstile.pass("recover")?;
         self.loaded.clear();
@@ -369,6 +375,10 @@ fn generation(event: &Event) -> Generation {
         | Event::ProfileUpdated { generation, .. }
         | Event::Measured { generation, .. }
         | Event::Progress { generation, .. }
+        | Event::EditFitted { generation, .. }
+        | Event::EditSeen { generation, .. }
+        | Event::EditCut { generation, .. }
+        | Event::Inverted { generation, .. }
         | Event::Exported { generation, .. }
         | Event::Finished { generation, .. }
         | Event::Failed { generation, .. } => *generation,

@@ -19,6 +19,7 @@ use crate::worker::ImageSource;
 impl EtascopeApp {
     pub(super) fn take_input(&mut self, ui: &Ui) {
         let context = ui.ctx();
+        self.view.is_held = ui.input(|input| input.pointer.any_down());
         let dropped = ui.input(|input| {
             input
                 .raw
@@ -36,6 +37,9 @@ impl EtascopeApp {
         self.take_paste(context);
         for command in UiCommand::pressed(context) {
             self.perform(command, context);
+        }
+        if self.settings.workspace != Workspace::Response {
+            return;
         }
         let scene = Scene {
             state: &self.state,
@@ -66,7 +70,6 @@ impl EtascopeApp {
 
     /// Does what menu, key or button ask for.
     pub fn perform(&mut self, command: UiCommand, context: &Context) {
-        let fine = |eta: f64, steps: f64| eta::stepped(eta, steps);
         match command {
             UiCommand::Open => {
                 self.view.open(Card::Open);
@@ -88,11 +91,11 @@ impl EtascopeApp {
             UiCommand::ShowResponse => self.show(Workspace::Response),
             UiCommand::ShowSpectrum => self.show(Workspace::Spectrum),
             UiCommand::ShowEdit => self.show(Workspace::Edit),
-            UiCommand::MarkerLeft => self.state.set_eta(fine(self.state.eta_l2, -1.0)),
-            UiCommand::MarkerRight => self.state.set_eta(fine(self.state.eta_l2, 1.0)),
-            UiCommand::MarkerFarLeft => self.state.set_eta(self.state.eta_l2 / 10.0),
-            UiCommand::MarkerFarRight => self.state.set_eta(self.state.eta_l2 * 10.0),
-            UiCommand::MarkerReset => self.state.set_eta(self.state.eta_default()),
+            UiCommand::MarkerLeft
+            | UiCommand::MarkerRight
+            | UiCommand::MarkerFarLeft
+            | UiCommand::MarkerFarRight
+            | UiCommand::MarkerReset => self.move_marker(command),
             UiCommand::ToggleXScale => {
                 self.settings.x_scale = toggled(self.settings.x_scale);
                 self.view.reset_plots = true;
@@ -110,6 +113,31 @@ impl EtascopeApp {
             UiCommand::Messages => self.view.open(Card::Messages),
             UiCommand::About => self.view.open(Card::About),
         }
+    }
+
+    /// Moves the marker of the workspace in front.
+    fn move_marker(&mut self, command: UiCommand) {
+        if self.settings.workspace == Workspace::Edit {
+            let Some(rank) = self.state.edit.rank_within() else {
+                return;
+            };
+            self.state.set_rank(match command {
+                UiCommand::MarkerLeft => rank.saturating_sub(1),
+                UiCommand::MarkerRight => rank + 1,
+                UiCommand::MarkerFarLeft => rank / 2,
+                UiCommand::MarkerFarRight => (2 * rank).max(1),
+                _ => self.state.edit.rank_default().unwrap_or(rank),
+            });
+            return;
+        }
+        let eta = self.state.eta_l2;
+        self.state.set_eta(match command {
+            UiCommand::MarkerLeft => eta::stepped(eta, -1.0),
+            UiCommand::MarkerRight => eta::stepped(eta, 1.0),
+            UiCommand::MarkerFarLeft => eta / 10.0,
+            UiCommand::MarkerFarRight => eta * 10.0,
+            _ => self.state.eta_default(),
+        });
     }
 
     /// Brings a workspace to the front.
@@ -224,6 +252,11 @@ impl EtascopeApp {
                 Intent::Readout(readout) => self.state.choose_readout(readout),
                 Intent::Family(family) => self.state.choose_family(family),
                 Intent::Seed(seed) => self.state.set_seed(seed),
+                Intent::Rank(rank) => self.state.set_rank(rank),
+                Intent::Cut(cut) => self.state.set_cut(cut),
+                Intent::SeeBy(way) => self.state.see_by(way),
+                Intent::ChangeEdit(wanted) => self.state.change_edit(|recipe| *recipe = *wanted),
+                Intent::EditAgain => self.state.edit_again(),
                 Intent::Preset(preset) => self.state.choose_preset(preset),
                 Intent::Start => self.state.start(),
                 Intent::Dither(on) => self.state.set_dither(on),

@@ -18,6 +18,8 @@ pub struct Explanation {
 }
 
 const PAPER: &str = "Szymkowiak, Pałubicki, Adamczewski 2026 (arXiv 2609.39115)";
+const MAPS: &str = "Krey, Neukirch, Strodthoff 2026";
+const OUR_CHOICE: &str = "ours";
 const OURS: &str = "ours; the paper shows curves only";
 
 /// The response profile.
@@ -28,6 +30,102 @@ pub const RESPONSE: Explanation = Explanation {
     source: PAPER,
     sentence: "How much farther the feature moves than the encoder’s derivative at the photograph \
                predicts, when the pixels are perturbed by noise of norm η.",
+};
+
+/// The workspace of edits.
+pub const EDIT: Explanation = Explanation {
+    title: "An edit as a map between features",
+    formula: "ŷ = W(x − x̄) + ȳ for every position of the stage’s feature map",
+    unit: "the feature’s own",
+    source: MAPS,
+    sentence: "One map is fitted from the features of pictures to those of their edits, applied to this photograph’s \
+               features, cut to rank k and seen again as a picture; the picture of the unedited features \
+               shows what the way back alone costs.",
+};
+
+/// The rank.
+pub const RANK: Explanation = Explanation {
+    title: "Rank k",
+    formula: "E_k = U_k S_k V_kᵀ of E = W − I: ŷ = x + E_k(x − x̄) + (ȳ − x̄); or W_k of W, the bias kept",
+    unit: "singular directions kept, 0 to C",
+    source: "W: Krey, Neukirch, Strodthoff 2026; W − I: ours",
+    sentence: "How many singular directions of the map are kept, those of the largest singular values first.",
+};
+
+/// Singular values of a map.
+pub const MAP_SPECTRUM: Explanation = Explanation {
+    title: "Singular values of the map",
+    formula: "σ_i of E = W − I, or of W",
+    unit: "none",
+    source: "W: Krey, Neukirch, Strodthoff 2026; W − I: ours",
+    sentence: "How strongly the map acts along each of its singular directions; filled points are kept at rank k.",
+};
+
+/// Scores of an edit.
+pub const EDIT_SCORES: Explanation = Explanation {
+    title: "Scores",
+    formula: "MdnCS: median over positions of cos(ŷ, y); SSIM, PSNR, MSE between decoded and edited picture",
+    unit: "none; dB for PSNR; grey levels squared for MSE",
+    source: MAPS,
+    sentence: "How near the mapped features, and the picture decoded from them, come to those of the edited photograph; \
+               no picture can come nearer than the one decoded from the target’s own features.",
+};
+
+/// The table of maps.
+pub const EDIT_TABLE: Explanation = Explanation {
+    title: "All maps on held-out photographs",
+    formula: "mean over photographs of MdnCS (features) and of the mean squared error of features",
+    unit: "none; the feature’s own, squared",
+    source: MAPS,
+    sentence: "Every kind of map fitted to the same vectors, γ chosen on validation photographs, scored on photographs that \
+               none of them has seen; the identity changes nothing.",
+};
+
+/// The kind of map.
+pub const MAP_KIND: Explanation = Explanation {
+    title: "Kind of map",
+    formula: "identity x; additive x + δ; linear, ridge, Procrustes W(x − x̄) + ȳ",
+    unit: "none",
+    source: "Krey, Neukirch, Strodthoff 2026; ridge toward the identity: ours",
+    sentence: "What the map from features to edited features may be; ridge toward the identity falls back to no change \
+               where there is little to learn from.",
+};
+
+/// The penalty.
+pub const GAMMA: Explanation = Explanation {
+    title: "Penalty γ",
+    formula: "ridge: + γ‖W‖²; toward the identity: + γ tr(G)/C ‖W − I‖²",
+    unit: "of the Gram matrix; of its mean diagonal",
+    source: "ridge: Krey, Neukirch, Strodthoff 2026, γ = 1; toward the identity: ours",
+    sentence: "How much the map is held back; moving it solves again without encoding anything.",
+};
+
+/// The set.
+pub const LEARNT_ON: Explanation = Explanation {
+    title: "Learnt on",
+    formula: "photographs split by seed: 20 % validation, and 20 % held out where there are five or more",
+    unit: "photographs",
+    source: OUR_CHOICE,
+    sentence: "The photographs whose features the map is fitted to; the one on screen is never among them, unless its own \
+               squares are chosen.",
+};
+
+/// Random squares.
+pub const SQUARES: Explanation = Explanation {
+    title: "Random squares",
+    formula: "side between half and all of the shorter side, half of them mirrored",
+    unit: "squares a photograph",
+    source: OUR_CHOICE,
+    sentence: "More pictures to learn from; the squares of a photograph stay in its part of the split.",
+};
+
+/// Normalised vectors.
+pub const NORMALISED: Explanation = Explanation {
+    title: "Normalised channels",
+    formula: "(x − mean)/(std + 10⁻⁶) by channel over unedited training vectors, undone after the map",
+    unit: "standard deviations",
+    source: MAPS,
+    sentence: "Lets every channel count alike in the fit.",
 };
 
 /// Displacement and prediction.

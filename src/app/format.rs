@@ -55,6 +55,19 @@ pub fn file_size(bytes: u64) -> String {
     }
 }
 
+/// A count with commas between thousands: `14,112`.
+pub fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Parameters in millions: `25.6 M`.
 pub fn millions(count: usize) -> String {
     format!("{} M", significant(count as f64 / 1e6, 3))

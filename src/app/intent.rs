@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::settings::{AxisScale, Settings, ThemeChoice};
-use super::state::State;
+use super::state::{SeenBy, State};
 use super::ui_command::UiCommand;
 use crate::device::DeviceChoice;
 use crate::encoders::Readout;
 use crate::geometry::directions::DirectionFamily;
-use crate::recipe::Preset;
+use crate::geometry::maps::Cut;
+use crate::recipe::{EditRecipe, Preset};
 use crate::render::ViewMode;
 use crate::worker::{ExportFormat, ImageSource};
 
@@ -65,6 +66,16 @@ pub enum Intent {
     Family(DirectionFamily),
     /// Set the seed.
     Seed(u64),
+    /// Move the rank.
+    Rank(usize),
+    /// Choose what is cut.
+    Cut(Cut),
+    /// Choose how feature maps are seen.
+    SeeBy(SeenBy),
+    /// Want another map.
+    ChangeEdit(Box<EditRecipe>),
+    /// Fit again what failed or was stopped.
+    EditAgain,
     /// Choose the sampling.
     Preset(Preset),
     /// Start what waits for it.

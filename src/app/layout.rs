@@ -7,7 +7,7 @@ use eframe::egui::{
 use super::EtascopeApp;
 use super::intent::{Intent, Scene};
 use super::panels::{
-    cards, controls, eta, image as image_panel, menu, message, response, status, welcome,
+    cards, controls, edit, eta, image as image_panel, menu, message, response, status, welcome,
 };
 use super::settings::Workspace;
 use super::state::Place;
@@ -70,7 +70,13 @@ impl EtascopeApp {
                 let controls = self.controls(ui, palette, controls::controls_ui);
                 places.push((Place::Controls, controls));
             }
-            Workspace::Edit => {}
+            Workspace::Edit => {
+                self.marker_bar(ui, palette, edit::rank_ui);
+                let controls = self.controls(ui, palette, edit::controls_ui);
+                places.push((Place::Controls, controls));
+                let centre = self.centre(ui, palette, edit::edit_ui);
+                places.push((Place::Workspace, centre));
+            }
         }
 
         self.part(ui, |ui, scene, view, asked| {

@@ -28,7 +28,7 @@ use eframe::egui::{self, Ui, ViewportCommand};
 
 pub use host::{Answer, Desktop, Librarian, Link, SystemDesktop};
 pub use intent::{Intent, Scene};
-pub use settings::{AxisScale, Settings, ThemeChoice};
+pub use settings::{AxisScale, Settings, ThemeChoice, Workspace};
 pub use start::{Options, Screenshot, run};
 pub use state::State;
 pub use ui_command::UiCommand;
@@ -143,6 +143,9 @@ impl EtascopeApp {
     }
 
     fn send(&mut self) {
+        if self.settings.workspace == Workspace::Edit {
+            self.state.want_edit(self.view.is_held);
+        }
         for request in self.state.library.take_requests() {
             self.library.ask(request);
         }

@@ -10,7 +10,7 @@ use super::host::SystemDesktop;
 use super::settings::{Settings, ThemeChoice};
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
-use crate::render::PreviewPipeline;
+use crate::render::{HeatPipeline, PreviewPipeline};
 use crate::worker::{ImageSource, Library, Worker};
 use crate::{Error, ErrorKind, Result};
 
@@ -113,7 +113,10 @@ fn create(
 ) -> Result<EtascopeApp> {
     if let Some(render) = &context.wgpu_render_state {
         let pipeline = PreviewPipeline::new(&render.device, render.target_format);
-        render.renderer.write().callback_resources.insert(pipeline);
+        let heat = HeatPipeline::new(&render.device, render.target_format);
+        let mut renderer = render.renderer.write();
+        renderer.callback_resources.insert(pipeline);
+        renderer.callback_resources.insert(heat);
     }
     let egui_context = context.egui_ctx.clone();
     let choice = options

@@ -1,10 +1,14 @@
 //! State of the interface alone: what is typed and not yet asked for, which cards are open, where
 //! things stood in the last frame.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use eframe::egui::{ColorImage, Context, TextureHandle, TextureId, TextureOptions};
 
 use super::plots::PlotPlace;
-use crate::images::Disc;
+use crate::images::{Disc, Picture};
 use crate::worker::ExportFormat;
 
 /// A card that floats above the panels. None of them blocks what lies beneath.
@@ -41,6 +45,16 @@ pub struct View {
     pub library: LibraryView,
     /// η as it is being typed.
     pub eta_text: Option<String>,
+    /// The rank as it is being typed.
+    pub rank_text: Option<String>,
+    /// The score that is drawn against the rank.
+    pub edit_metric: EditMetric,
+    /// The column that orders the maps.
+    pub table_order: TableOrder,
+    /// The path of the folder that maps are learnt from, as it is being typed.
+    pub edit_folder: String,
+    /// Pictures on the window's device.
+    pub pictures: Pictures,
     /// The seed as it is being typed.
     pub seed_text: Option<String>,
     /// The path of the photograph that directions lead toward, as it is being typed.
@@ -55,6 +69,8 @@ pub struct View {
     pub plots: Vec<PlotPlace>,
     /// Show the whole ladder in the next frame.
     pub reset_plots: bool,
+    /// Whether a button of the pointer was down in the last frame.
+    pub is_held: bool,
     /// Where the curves are, for the welcome to stay clear of.
     pub response_rect: Option<eframe::egui::Rect>,
 }
@@ -77,6 +93,60 @@ impl View {
         if matches!(card, Card::Open | Card::Encoders) {
             self.dialog = DialogState::Hidden;
         }
+    }
+}
+
+/// A score that is drawn against the rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EditMetric {
+    /// Median cosine of features.
+    #[default]
+    Mdncs,
+    /// Structural similarity of pictures.
+    Ssim,
+    /// Peak signal-to-noise ratio of pictures.
+    Psnr,
+    /// Mean squared error of pictures.
+    Mse,
+}
+
+/// What orders the table of maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableOrder {
+    /// The simplest kind first.
+    #[default]
+    Kind,
+    /// The largest median cosine first.
+    Mdncs,
+    /// The smallest mean squared error first.
+    Mse,
+}
+
+/// Pictures as the window's device holds them, one for each place.
+#[derive(Default)]
+pub struct Pictures {
+    held: HashMap<&'static str, (Arc<Picture>, TextureHandle)>,
+}
+
+impl Pictures {
+    /// The texture of a place, uploaded where it shows another picture than before.
+    pub fn texture(
+        &mut self,
+        context: &Context,
+        place: &'static str,
+        picture: &Arc<Picture>,
+    ) -> TextureId {
+        if let Some((known, texture)) = self.held.get(place)
+            && Arc::ptr_eq(known, picture)
+        {
+            return texture.id();
+        }
+        let size = [picture.width(), picture.height()];
+        let image = ColorImage::from_rgb(size, picture.rgb());
+        let texture = context.load_texture(place, image, TextureOptions::LINEAR);
+        let id = texture.id();
+        self.held.insert(place, (Arc::clone(picture), texture));
+        id
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pictures in grey levels of 8 bits, on which edits work.
 
+use super::preprocess::{ResizeFilter, resize};
 use super::{Photo, Prepared};
 use crate::{Error, ErrorKind, Result};
 
@@ -67,6 +68,24 @@ impl Picture {
         (0..3)
             .flat_map(|channel| pixels().map(move |pixel| f32::from(pixel[channel]) / 255.0))
             .collect()
+    }
+
+    /// The picture at another width and height, by Pillow's bicubic filter with antialiasing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Request`] where one of them is 0.
+    pub fn resized(&self, [width, height]: [usize; 2]) -> Result<Self> {
+        if width == 0 || height == 0 {
+            return Err(Error::new(
+                ErrorKind::Request,
+                "cannot resize the picture",
+                format!("{width} × {height} pixels are none"),
+                "Give a width and a height",
+            ));
+        }
+        let from = (self.width, self.height);
+        let rgb = resize(&self.rgb, from, (width, height), ResizeFilter::Bicubic);
+        Ok(Self { width, height, rgb })
     }
 
     /// A picture of the same size from pixels in the order of [`Picture::rgb`].

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::edit::EditStudy;
 use super::engine::{DEVICE_REMEDY, Engine};
 use super::memory::{LoadedWeights, Memory};
 use super::study::Study;
@@ -27,6 +28,8 @@ pub(super) struct Bench {
     pub(super) photo: Option<Arc<Photo>>,
     /// Colour under its transparent pixels, and under those of an image that a direction leads to.
     pub(super) background: Background,
+    /// The edit on screen, which holds its encoder.
+    pub(super) edit: Option<EditStudy>,
     /// Least recently used first.
     studies: Vec<Rc<RefCell<Study>>>,
     /// The weights that the engine holds.
@@ -40,6 +43,7 @@ impl Bench {
             device: None,
             photo: None,
             background: Background::default(),
+            edit: None,
             studies: Vec::new(),
             memory: Memory::default(),
         }
@@ -87,6 +91,9 @@ impl Bench {
                 let recipe = study.recipe();
                 recipe.encoder != gone.encoder || recipe.weights != gone.weights
             });
+            let is_gone = gone.weights == WeightsKind::Trained;
+            self.edit
+                .take_if(|edit| is_gone && edit.uses(&gone.encoder));
             self.engine.unload(&gone.encoder, gone.weights);
         }
     }
@@ -106,6 +113,7 @@ impl Bench {
             },
         )?;
         self.studies.clear();
+        self.edit = None;
         self.memory.loaded.clear();
         self.device = Some(device.clone());
         Ok(device)
@@ -175,7 +183,7 @@ impl Bench {
 
     /// Drops everything on the device and tries it. Neither may end the thread.
     fn rebuild(&mut self) -> Result<()> {
-        let studies = std::mem::take(&mut self.studies);
+        let studies = (std::mem::take(&mut self.studies), self.edit.take());
         self.memory.loaded.clear();
         let engine = &mut self.engine;
         catch_unwind(AssertUnwindSafe(|| {

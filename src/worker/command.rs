@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::device::DeviceChoice;
+use crate::geometry::maps::Cut;
 use crate::images::Background;
-use crate::recipe::ProfileRecipe;
+use crate::recipe::{EditRecipe, ProfileRecipe};
 pub use crate::report::{Export, ExportFormat};
 
 /// Number of a request within the program's life; larger is newer.
@@ -95,6 +96,26 @@ pub enum Command {
         /// The exact magnitude asked for.
         eta_l2: f64,
     },
+    /// Fit the map of an edit, encoding what is not encoded yet.
+    Edit(EditRecipe),
+    /// Answer with the fitted map of an edit at one rank.
+    Rank {
+        /// What was fitted.
+        recipe: EditRecipe,
+        /// What is cut.
+        cut: Cut,
+        /// Rank k; above the largest, that.
+        rank: usize,
+    },
+    /// Seek pictures by gradient for the unedited features and for those of a rank.
+    Invert {
+        /// What was fitted.
+        recipe: EditRecipe,
+        /// What is cut.
+        cut: Cut,
+        /// Rank k.
+        rank: usize,
+    },
     /// Write files.
     Export(Export),
     /// Let the weights in memory take so many bytes together; those that are not in use and do not
@@ -119,6 +140,9 @@ impl Command {
             Self::OpenImage { .. } => Some(Lane::Image),
             Self::Profile(_) => Some(Lane::Profile),
             Self::Measure { .. } => Some(Lane::Measure),
+            Self::Edit(_) => Some(Lane::Edit),
+            Self::Rank { .. } => Some(Lane::Rank),
+            Self::Invert { .. } => Some(Lane::Invert),
             Self::Export(_) => Some(Lane::Export),
             Self::SetBudget(_)
             | Self::Pause(_)
@@ -136,6 +160,9 @@ impl Command {
             Self::OpenImage { .. } => Some(CoalescingKey::Work(Lane::Image)),
             Self::Profile(_) => Some(CoalescingKey::Work(Lane::Profile)),
             Self::Measure { .. } => Some(CoalescingKey::Work(Lane::Measure)),
+            Self::Edit(_) => Some(CoalescingKey::Work(Lane::Edit)),
+            Self::Rank { .. } => Some(CoalescingKey::Work(Lane::Rank)),
+            Self::Invert { .. } => Some(CoalescingKey::Work(Lane::Invert)),
             Self::SetBudget(_) => Some(CoalescingKey::Budget),
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),

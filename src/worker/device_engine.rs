@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::engine::{Engine, Subject, no_device};
+use super::engine::{Engine, StageView, Subject, no_device};
 use crate::Result;
 use crate::device::{self, ComputeDevice, DeviceChoice, DeviceInfo, SelfCheck};
-use crate::encoders::Readout;
 use crate::encoders::layers::Placement;
 use crate::encoders::registry::{self, LoadedEncoder};
+use crate::encoders::{EncoderSpec, Readout};
+use crate::features::FeatureMap;
+use crate::geometry::decode::{Decoder, Inversion, InversionConfig};
 use crate::geometry::encoder_field::EncoderField;
 use crate::geometry::{Field, Perturbation};
-use crate::images::{Photo, Prepared};
+use crate::images::{Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 
 /// Seed of the random parameters of every twin, so that a twin is the same network everywhere.
@@ -116,6 +118,11 @@ impl Engine for DeviceEngine {
         })
     }
 
+    fn stage(&mut self, encoder: &str, stage: usize) -> Result<Box<dyn StageView>> {
+        let encoder = Arc::clone(&self.encoder(encoder, WeightsKind::Trained)?.encoder);
+        Ok(Box::new(DeviceStage::new(encoder, stage)?))
+    }
+
     fn recover(&mut self) -> Result<()> {
         self.encoders.clear();
         let Some(device) = self.device.take() else {
@@ -128,6 +135,63 @@ impl Engine for DeviceEngine {
         })?;
         self.device = Some(device);
         Ok(())
+    }
+}
+
+/// A stage of a loaded encoder with its decoder.
+struct DeviceStage {
+    encoder: Arc<LoadedEncoder>,
+    readout: Readout,
+    decoder: Option<Decoder>,
+}
+
+impl DeviceStage {
+    fn new(encoder: Arc<LoadedEncoder>, stage: usize) -> Result<Self> {
+        let readout = Readout::Stage(stage);
+        let spec = encoder.spec();
+        // Refuses a stage that is not there.
+        spec.readout_shape(&readout)?;
+        let name = spec.stages.get(stage).map_or("", |stage| &stage.name);
+        let decoder = Decoder::bundled(&spec.name, &encoder.weights_id, name, &encoder.device)?;
+        Ok(Self {
+            encoder,
+            readout,
+            decoder,
+        })
+    }
+}
+
+impl StageView for DeviceStage {
+    fn spec(&self) -> &EncoderSpec {
+        self.encoder.spec()
+    }
+
+    fn weights_id(&self) -> &str {
+        &self.encoder.weights_id
+    }
+
+    fn encode(&mut self, picture: &Prepared) -> Result<FeatureMap> {
+        let encoder = Arc::clone(&self.encoder);
+        EncoderField::new(encoder, self.readout.clone(), picture)?.feature_map()
+    }
+
+    fn decode(&mut self, features: &FeatureMap) -> Result<Option<Picture>> {
+        let Some(decoder) = &self.decoder else {
+            return Ok(None);
+        };
+        let decoded = decoder.decode(features)?;
+        let picture = Picture::from_planes(&decoded.pixels, decoded.rows, decoded.columns);
+        Ok(Some(picture))
+    }
+
+    fn invert(&mut self, target: &[f64]) -> Result<Inversion> {
+        let encoder = Arc::clone(&self.encoder);
+        Inversion::new(
+            encoder,
+            self.readout.clone(),
+            target,
+            InversionConfig::default(),
+        )
     }
 }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
+use crate::features::FeatureMap;
 use crate::geometry::Field;
-use crate::images::{Photo, Prepared};
+use crate::geometry::decode::Inversion;
+use crate::images::{Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +29,33 @@ pub struct Subject {
     pub self_check: Option<SelfCheck>,
     /// The map Φ at the photograph.
     pub field: Box<dyn Field>,
+}
+
+/// A stage of an encoder: pictures in, feature maps out, and back.
+pub trait StageView {
+    /// The encoder.
+    fn spec(&self) -> &EncoderSpec;
+
+    /// SHA-256 of its weights file.
+    fn weights_id(&self) -> &str;
+
+    /// The feature map of a picture prepared for the encoder.
+    ///
+    /// # Errors
+    /// Where the device fails or a value is not finite.
+    fn encode(&mut self, picture: &Prepared) -> Result<FeatureMap>;
+
+    /// The picture that the stage's decoder draws of a feature map; `None` where there is no decoder for it.
+    ///
+    /// # Errors
+    /// Where the device fails or the feature map does not fit.
+    fn decode(&mut self, features: &FeatureMap) -> Result<Option<Picture>>;
+
+    /// A search for a picture with these features, in the order of encoders, from a grey one.
+    ///
+    /// # Errors
+    /// Where the features do not fit or are all zero.
+    fn invert(&mut self, target: &[f64]) -> Result<Inversion>;
 }
 
 /// The compute side of the worker. It lives on the worker thread and owns every tensor.
@@ -67,6 +96,12 @@ pub trait Engine {
     /// # Errors
     /// Where the recipe does not fit the encoder, or the device fails.
     fn prepare(&mut self, photo: &Photo, recipe: &ProfileRecipe) -> Result<Subject>;
+
+    /// A stage of an encoder that was loaded, trained.
+    ///
+    /// # Errors
+    /// Where the encoder has no such stage.
+    fn stage(&mut self, encoder: &str, stage: usize) -> Result<Box<dyn StageView>>;
 
     /// After a panic or a failure of the device: drops every encoder and tries whether the device
     /// still computes.

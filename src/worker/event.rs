@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{Generation, Lane};
+use super::edit::{CutRun, EditRun, InvertedRun, PictureScores};
 use super::memory::Memory;
 use crate::Error;
 use crate::device::{DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
 use crate::geometry::ScaleEstimate;
+use crate::geometry::maps::Cut;
 use crate::images::{Photo, Prepared};
 use crate::recipe::WeightsKind;
 use crate::report::ProfileRun;
@@ -68,6 +70,38 @@ pub enum Event {
         index: usize,
         /// The estimate; its `eta_l2` is the one asked for.
         estimate: ScaleEstimate,
+    },
+    /// The map of an edit was fitted.
+    EditFitted {
+        /// The request.
+        generation: Generation,
+        /// The map with what it does.
+        run: Arc<EditRun>,
+    },
+    /// A fitted map at a rank.
+    EditCut {
+        /// The request.
+        generation: Generation,
+        /// What it gives.
+        run: Arc<CutRun>,
+    },
+    /// The decoded picture of one more rank was compared with the edited one.
+    EditSeen {
+        /// The request.
+        generation: Generation,
+        /// What is cut.
+        cut: Cut,
+        /// Rank k.
+        rank: usize,
+        /// How near the picture comes.
+        scores: PictureScores,
+    },
+    /// Pictures sought by gradient have sharpened.
+    Inverted {
+        /// The request.
+        generation: Generation,
+        /// The pictures.
+        run: Arc<InvertedRun>,
     },
     /// How far a request is.
     Progress {

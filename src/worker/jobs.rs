@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::bench::Bench;
 use super::command::{Command, Export, Generation, ImageSource, Lane};
+use super::edit::{FitJob, InvertJob, RankJob};
 use super::event::{Event, Progress};
 use super::measure_job::MeasureJob;
 use super::outbox::Outbox;
@@ -43,6 +44,13 @@ pub(super) fn job_for(generation: Generation, command: Command) -> Option<Box<dy
         Command::Profile(recipes) => Some(Box::new(ProfileJob::new(generation, recipes))),
         Command::Measure { recipes, eta_l2 } => {
             Some(Box::new(MeasureJob::new(generation, recipes, eta_l2)))
+        }
+        Command::Edit(recipe) => Some(Box::new(FitJob::new(generation, recipe))),
+        Command::Rank { recipe, cut, rank } => {
+            Some(Box::new(RankJob::new(generation, recipe, cut, rank)))
+        }
+        Command::Invert { recipe, cut, rank } => {
+            Some(Box::new(InvertJob::new(generation, recipe, cut, rank)))
         }
         Command::Export(export) => Some(Box::new(ExportJob { generation, export })),
         Command::SetBudget(_)

@@ -11,6 +11,7 @@
 mod bench;
 pub mod command;
 mod device_engine;
+pub mod edit;
 pub mod engine;
 pub mod event;
 mod jobs;
@@ -33,7 +34,7 @@ pub use command::{
     CoalescingKey, Command, Export, ExportFormat, Generation, ImageSource, Lane, Request,
 };
 pub use device_engine::{DeviceEngine, TWIN_SEED};
-pub use engine::{Engine, Subject};
+pub use engine::{Engine, StageView, Subject};
 pub use event::{Event, Progress};
 pub use library::{Library, LibraryAnswer, LibraryRequest};
 pub use memory::{DEFAULT_BUDGET_BYTES, LoadedWeights, Memory};

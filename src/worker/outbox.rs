@@ -22,6 +22,7 @@ pub(super) struct Outbox {
 enum StateKey {
     Profile(Generation, usize),
     Progress(Generation),
+    Inverted(Generation),
     Memory,
 }
 
@@ -31,6 +32,7 @@ fn state_key(event: &Event) -> Option<StateKey> {
             generation, index, ..
         } => Some(StateKey::Profile(*generation, *index)),
         Event::Progress { generation, .. } => Some(StateKey::Progress(*generation)),
+        Event::Inverted { generation, .. } => Some(StateKey::Inverted(*generation)),
         Event::Memory(_) => Some(StateKey::Memory),
         _ => None,
     }
@@ -46,6 +48,11 @@ fn request_of(event: &Event) -> Option<(Lane, Generation)> {
             (Lane::Profile, *generation)
         }
         Event::Measured { generation, .. } => (Lane::Measure, *generation),
+        Event::EditFitted { generation, .. } | Event::EditSeen { generation, .. } => {
+            (Lane::Edit, *generation)
+        }
+        Event::EditCut { generation, .. } => (Lane::Rank, *generation),
+        Event::Inverted { generation, .. } => (Lane::Invert, *generation),
         Event::Exported { generation, .. } => (Lane::Export, *generation),
         Event::Progress {
             generation, lane, ..

@@ -17,7 +17,7 @@ use etascope::geometry::profile::{Basis, Cost};
 use etascope::geometry::{Profile, ScaleEstimate, Summary};
 use etascope::images::{Photo, Prepared};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
-use etascope::render::PreviewPipeline;
+use etascope::render::{HeatPipeline, PreviewPipeline};
 use etascope::report::ProfileRun;
 use etascope::worker::{
     Command, Event, Generation, ImageSource, Lane, LibraryAnswer, LibraryRequest, Progress,
@@ -166,6 +166,8 @@ impl Stage {
                     let pipeline = PreviewPipeline::new(&render.device, render.target_format);
                     let mut renderer = render.renderer.write();
                     renderer.callback_resources.insert(pipeline);
+                    let heat = HeatPipeline::new(&render.device, render.target_format);
+                    renderer.callback_resources.insert(heat);
                 }
                 EtascopeApp::new(
                     &context.egui_ctx,

@@ -46,7 +46,7 @@ pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
         });
 }
 
-fn section(ui: &mut Ui, name: &str) {
+pub(super) fn section(ui: &mut Ui, name: &str) {
     ui.add_space(6.0);
     ui.separator();
     ui.label(theme::bold(name));
@@ -79,7 +79,7 @@ pub(super) fn row(
     });
 }
 
-fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+pub(super) fn encoder_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let spec = scene.state.spec();
     row(ui, "Encoder", None, |ui, width| {
         let combo = ComboBox::from_id_salt("encoder")
@@ -269,7 +269,7 @@ fn device_text(device: &DeviceInfo) -> String {
     }
 }
 
-fn device_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+pub(super) fn device_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let state = scene.state;
     let in_use = state
         .device

@@ -5,6 +5,7 @@ pub mod cards;
 mod comparison;
 pub mod controls;
 pub mod directions;
+pub mod edit;
 pub mod eta;
 pub mod image;
 pub mod library;

@@ -114,6 +114,31 @@ impl State {
                     self.lanes[index(lane)].progress = Some(progress);
                 }
             }
+            Event::EditFitted { generation, run } => {
+                if self.is_latest(Lane::Edit, generation) {
+                    self.edit_fitted(run);
+                }
+            }
+            Event::EditSeen {
+                generation,
+                cut,
+                rank,
+                scores,
+            } => {
+                if self.is_latest(Lane::Edit, generation) {
+                    self.edit.take_seen(cut, rank, scores);
+                }
+            }
+            Event::EditCut { generation, run } => {
+                if self.is_latest(Lane::Rank, generation) {
+                    self.edit.shown = Some(run);
+                }
+            }
+            Event::Inverted { generation, run } => {
+                if self.is_latest(Lane::Invert, generation) {
+                    self.edit.inverted = Some(run);
+                }
+            }
             Event::Memory(memory) => self.memory = memory,
             Event::Exported { files, .. } => {
                 self.tell(Place::Workspace, "export", Content::Written(files));
@@ -148,6 +173,7 @@ impl State {
             for loaded in loaded_mut(&mut self.shown) {
                 loaded.self_check = None;
             }
+            self.outdate_edit();
             self.ask();
         }
     }

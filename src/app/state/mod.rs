@@ -5,6 +5,7 @@
 
 mod apply;
 mod curve;
+pub mod edit;
 mod effort;
 mod library;
 mod message;
@@ -14,12 +15,14 @@ mod wanted;
 use std::sync::Arc;
 
 pub use curve::{Curve, Loaded, ValueAtEta};
+pub use edit::{EditState, SeenBy};
 pub use library::{Fetch, LibraryState, WeightFile};
 pub use message::{Content, Message, Place};
 pub use shown::{SHOWN_MAX, Seen, Shown};
 
 use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
+use crate::geometry::decode::Decoder;
 use crate::images::Photo;
 use crate::recipe::{Preset, ProfileRecipe, WeightsKind, paper_etas};
 use crate::report::{GREY_TOLERANCE, ProfileRun};
@@ -85,6 +88,8 @@ pub struct State {
     pub eta_l2: f64,
     /// The encoders on screen, never none. The first leads: the photograph is shown as it sees it.
     pub shown: Vec<Shown>,
+    /// The edit.
+    pub edit: EditState,
     /// The library of encoders.
     pub library: LibraryState,
     /// The weights in memory, and what they may take.
@@ -130,6 +135,7 @@ impl State {
             twin_shown,
             eta_l2,
             shown: vec![Shown::new(spec, 0)],
+            edit: EditState::new(spec),
             library: LibraryState::default(),
             memory: Memory::default(),
             refinement: Refinement::Idle,
@@ -322,6 +328,17 @@ pub fn source_name(source: &ImageSource) -> String {
 
 fn default_eta(side_px: usize) -> f64 {
     side_px as f64 / 224.0
+}
+
+/// The stage that an edit is first seen at: among those with a decoder of the program's own the middle one, which shows
+/// the edit and still has many channels to cut; else the last.
+fn default_stage(spec: &EncoderSpec) -> usize {
+    let decoded: Vec<usize> = Decoder::bundled_stages()
+        .filter(|(encoder, _)| *encoder == &*spec.name)
+        .filter_map(|(_, name)| spec.stages.iter().position(|stage| stage.name == name))
+        .collect();
+    let last = spec.stages.len().saturating_sub(1);
+    decoded.get(decoded.len() / 2).copied().unwrap_or(last)
 }
 
 fn index(lane: Lane) -> usize {

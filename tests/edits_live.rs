@@ -1,0 +1,262 @@
+//! Edits as the window asks for them: a map is fitted, answers any rank, and is solved again without encoding. The real
+//! compute side, on the CPU, with the encoder, the decoders and the photographs that come with the program.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etascope::ErrorKind;
+use etascope::device::DeviceChoice;
+use etascope::encoders::registry;
+use etascope::geometry::maps::{Cut, MapKind, Part};
+use etascope::images::{Background, GridSymmetry, Manipulation, bundled};
+use etascope::metrics::mse::mse;
+use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
+use etascope::worker::edit::{CutRun, EditRun, FeatureScores, InvertedRun};
+use etascope::worker::{Command, Event, ImageSource, Lane, Worker};
+
+/// Turns a deadlock into a failure.
+const PATIENCE: Duration = Duration::from_secs(120);
+const ENCODER: &str = "efficientnet_lite0";
+
+fn recipe(stage: &str, edit: Manipulation) -> EditRecipe {
+    let spec = registry::find(ENCODER).expect("the bundled encoder");
+    let stage = (spec.stages.iter()).position(|known| known.name == stage);
+    EditRecipe {
+        encoder: ENCODER.to_owned(),
+        stage: stage.expect("a stage"),
+        manipulations: vec![edit],
+        learnt_on: LearningSet::Bundled,
+        squares: 2,
+        seed: 0,
+        family: MapFamily::RidgeToIdentity,
+        gamma: None,
+        normalised: true,
+    }
+}
+
+fn hue() -> EditRecipe {
+    recipe("blocks.2", Manipulation::Hue { degrees: 60.0 })
+}
+
+fn ready() -> Worker {
+    let worker = Worker::spawn(DeviceChoice::Cpu, || ()).expect("a worker");
+    let source = ImageSource::Bundled(bundled::NAMES[0].to_owned());
+    let background = Background::default();
+    ask(&worker, Command::OpenImage { source, background }).expect("a photograph");
+    worker
+}
+
+/// Everything that a request answers; its failure if it has one.
+fn ask(worker: &Worker, command: Command) -> Result<Vec<Event>, etascope::Error> {
+    let request = worker.send(command).expect("the worker listens");
+    let mut events = Vec::new();
+    loop {
+        let event = worker
+            .events()
+            .recv_timeout(PATIENCE)
+            .expect("the worker answers");
+        match event {
+            Event::Finished { generation, .. } if generation == request => return Ok(events),
+            Event::Failed {
+                generation, error, ..
+            } if generation == request => return Err(error),
+            event => events.push(event),
+        }
+    }
+}
+
+fn fitted(worker: &Worker, recipe: &EditRecipe) -> (Arc<EditRun>, Vec<Event>) {
+    let events = ask(worker, Command::Edit(recipe.clone())).expect("a map");
+    let run = events.iter().find_map(|event| match event {
+        Event::EditFitted { run, .. } => Some(Arc::clone(run)),
+        _ => None,
+    });
+    (run.expect("the map is told of"), events)
+}
+
+fn cut(worker: &Worker, recipe: &EditRecipe, cut: Cut, rank: usize) -> Arc<CutRun> {
+    let recipe = recipe.clone();
+    let events = ask(worker, Command::Rank { recipe, cut, rank }).expect("a rank");
+    let run = events.into_iter().find_map(|event| match event {
+        Event::EditCut { run, .. } => Some(run),
+        _ => None,
+    });
+    run.expect("the rank is told of")
+}
+
+fn mdncs(scores: &FeatureScores) -> f64 {
+    scores.mdncs.expect("a defined cosine")
+}
+
+#[test]
+fn ranks_run_from_the_mean_displacement_to_the_whole_map() {
+    let worker = ready();
+    let recipe = hue();
+    let (run, _) = fitted(&worker, &recipe);
+    let channels = run.shape[0];
+    let first = cut(&worker, &recipe, Cut::Edit, 0);
+    // Without a direction of the edit operator every vector moves by the mean displacement, which is the additive map; features
+    // are kept in f32, and both go through their own order of sums.
+    let additive = run
+        .table
+        .iter()
+        .find(|(name, _)| name == "additive")
+        .expect("a row");
+    assert_eq!(
+        run.table_photographs, 1,
+        "only the photograph on screen is held out"
+    );
+    assert!((mdncs(&first.scores) - mdncs(&additive.1)).abs() < 1e-6);
+    for kind in [Cut::Edit, Cut::Map] {
+        let last = cut(&worker, &recipe, kind, channels);
+        assert!((mdncs(&last.scores) - mdncs(&run.full)).abs() < 1e-6);
+        let seen = last.seen.as_ref().expect("a decoder");
+        let full = &run.seen.as_ref().expect("a decoder").full;
+        // One grey level of rounding here and there.
+        assert!((seen.scores.mse - full.scores.mse).abs() < 0.5);
+        let sweep = run.sweep(kind).expect("a sweep");
+        assert_eq!(sweep.scores.len(), channels + 1);
+        assert!((mdncs(&sweep.scores[channels]) - mdncs(&run.full)).abs() < 1e-6);
+    }
+    // W near the identity: without its bias alone nothing of the photograph is left.
+    let bias = cut(&worker, &recipe, Cut::Map, 0);
+    assert!(mdncs(&bias.scores) < mdncs(&first.scores));
+    // The map does what it is for.
+    assert!(mdncs(&run.full) > mdncs(&run.identity) + 0.02);
+}
+
+#[test]
+fn the_photograph_on_screen_is_never_learnt_from_unless_that_is_asked_for() {
+    let worker = ready();
+    let (run, _) = fitted(&worker, &hue());
+    assert_eq!(run.part, Part::HeldOut);
+    assert_eq!(run.members.len(), bundled::NAMES.len() - 1);
+    assert!(run.members.iter().all(|member| member.name != run.image));
+    let parts = |part| {
+        run.members
+            .iter()
+            .filter(|member| member.part == part)
+            .count()
+    };
+    assert_eq!(parts(Part::Validation), 1);
+    // Each photograph of the training part and its two squares, 28 × 28 positions each.
+    assert_eq!(run.pairs, 3 * parts(Part::Train));
+    assert_eq!(run.vectors, run.pairs * 28 * 28);
+
+    let own = EditRecipe {
+        learnt_on: LearningSet::Own,
+        ..hue()
+    };
+    let (run, _) = fitted(&worker, &own);
+    assert_eq!(run.part, Part::Train);
+    assert!(run.table.is_empty(), "nothing is held out");
+    assert!(run.choice.is_none(), "nothing validates");
+
+    // A copy of the photograph under another name is found out by its hash.
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["chelsea.png", "coffee.png", "astronaut.png"] {
+        let from = format!("{}/assets/photos/{name}", env!("CARGO_MANIFEST_DIR"));
+        let to = if name == "chelsea.png" {
+            "renamed.png"
+        } else {
+            name
+        };
+        std::fs::copy(from, folder.path().join(to)).expect("a copy");
+    }
+    let copied = EditRecipe {
+        learnt_on: LearningSet::Folder(folder.path().to_owned()),
+        ..hue()
+    };
+    let (run, _) = fitted(&worker, &copied);
+    assert!(
+        run.members
+            .iter()
+            .all(|member| member.name != "renamed.png")
+    );
+}
+
+#[test]
+fn another_penalty_is_solved_from_the_sums_alone() {
+    let worker = ready();
+    let (first, _) = fitted(&worker, &hue());
+    let moved = EditRecipe {
+        gamma: Some(1.0),
+        ..hue()
+    };
+    let (second, events) = fitted(&worker, &moved);
+    let encodes = |event: &Event| matches!(event, Event::Progress { progress, .. } if progress.stage.starts_with("encoding"));
+    assert!(!events.iter().any(encodes));
+    assert_eq!(second.kind, MapKind::RidgeToIdentity { gamma: 1.0 });
+    assert_ne!(first.full, second.full);
+    // Back again gives the same numbers.
+    let (third, _) = fitted(&worker, &hue());
+    assert_eq!(first.full, third.full);
+    // A rank of a map that is no longer the fitted one has no answer.
+    let error = ask(
+        &worker,
+        Command::Rank {
+            recipe: moved,
+            cut: Cut::Edit,
+            rank: 1,
+        },
+    )
+    .expect_err("another map is fitted");
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_turn_is_almost_all_reorder() {
+    let worker = ready();
+    let symmetry = GridSymmetry::Rotate90;
+    let (run, _) = fitted(
+        &worker,
+        &recipe("blocks.2", Manipulation::Reorient { symmetry }),
+    );
+    // The grid turned back agrees far better than the grid as it is, and the map adds little to that: features of
+    // this encoder are not quite the same under a turn.
+    let [identity, reorder, full] =
+        [run.identity, run.reorder, run.full].map(|scores| mdncs(&scores));
+    assert!(reorder > identity + 0.1, "{identity} {reorder} {full}");
+    assert!(full >= reorder, "{identity} {reorder} {full}");
+    // Turns touch no position besides.
+    assert!(run.mask.iter().all(|&is_touched| !is_touched));
+    assert_eq!(run.full.mdncs_masked, None);
+}
+
+#[test]
+fn pictures_are_sought_by_gradient_where_no_decoder_is() {
+    let worker = ready();
+    let grey = recipe("blocks.0", Manipulation::Grayscale);
+    let (run, _) = fitted(&worker, &grey);
+    assert!(run.seen.is_none());
+    let request = Command::Invert {
+        recipe: grey,
+        cut: Cut::Edit,
+        rank: 4,
+    };
+    let sought = worker.send(request).expect("the worker listens");
+    let mut pictures: Vec<Arc<InvertedRun>> = Vec::new();
+    while pictures.len() < 4 {
+        match worker
+            .events()
+            .recv_timeout(PATIENCE)
+            .expect("the worker answers")
+        {
+            Event::Inverted { generation, run } if generation == sought => pictures.push(run),
+            Event::Failed { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+    worker
+        .send(Command::Cancel(Lane::Invert))
+        .expect("the worker listens");
+    let mse = |run: &InvertedRun| run.original.as_ref().expect("a picture").scores.mse;
+    assert!(
+        mse(&pictures[3]) < mse(&pictures[0]),
+        "the picture sharpens"
+    );
+    assert!(
+        pictures[0].mapped.is_none(),
+        "the unedited features come first"
+    );
+}
