@@ -2,6 +2,8 @@
 //! place and no graphics device.
 #![cfg(feature = "gui")]
 
+#[path = "window/edit.rs"]
+mod edit;
 #[path = "window/library.rs"]
 mod library;
 #[path = "window/stage.rs"]

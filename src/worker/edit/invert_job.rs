@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use super::run::InvertedRun;
 use super::study::unsolved;
 use crate::Result;
-use crate::geometry::decode::Iterate;
 use crate::geometry::decode::inversion::target_of;
 use crate::geometry::maps::Cut;
 use crate::images::Picture;
@@ -53,7 +52,7 @@ impl InvertJob {
                 rank,
                 original: None,
                 mapped: None,
-                iterate: None,
+                iterates: [None; 2],
             },
             teller: Teller::new(generation, Lane::Invert),
         }
@@ -89,7 +88,6 @@ impl Job for InvertJob {
         }
         // The unedited picture first: all else is judged against it.
         let side = study.stage.spec().side_px;
-        let mut iterate: Option<Iterate> = None;
         let at = (0..2).find(|&place| {
             (study.inversions[place].as_ref()).is_some_and(|search| !search.is_finished())
         });
@@ -97,9 +95,7 @@ impl Job for InvertJob {
             && let Some(search) = &mut study.inversions[place]
         {
             let made = search.step()?;
-            if place == 1 {
-                iterate = Some(made);
-            }
+            self.run.iterates[place] = Some(made);
             let share = made.step as f64 / made.of.max(1) as f64;
             let (name, fraction) = match place {
                 0 => ("unedited features", 0.5 * share),
@@ -111,7 +107,6 @@ impl Job for InvertJob {
             );
             self.teller.tell(outbox, stage, fraction, None);
         }
-        self.run.iterate = iterate.or(self.run.iterate);
         let is_done = at.is_none();
         let is_due = (self.shown).is_none_or(|shown| shown.elapsed() >= UPDATE_INTERVAL);
         if is_due || is_done {

@@ -214,8 +214,8 @@ pub struct InvertedRun {
     pub original: Option<SeenFeature>,
     /// For the features mapped at that rank, as far as it is.
     pub mapped: Option<SeenFeature>,
-    /// Where the search for the mapped features stands.
-    pub iterate: Option<Iterate>,
+    /// Where the searches stand: that for the unedited features and that for the mapped ones.
+    pub iterates: [Option<Iterate>; 2],
 }
 
 /// The cosine at each position as single numbers, NaN where it is undefined.
