@@ -22,6 +22,8 @@ fn etascope(args: &[&str]) -> Command {
         .env("XDG_RUNTIME_DIR", std::env::temp_dir())
         // Neither the encoders of the person who runs the tests nor what was fetched for them.
         .env("XDG_CONFIG_HOME", "/nowhere")
+        // No place for a cache: what is tested is computed.
+        .env("XDG_CACHE_HOME", "/dev/null/none")
         .env("HF_HOME", "/nowhere")
         .env("TORCH_HOME", "/nowhere")
         .env_remove("HF_HUB_CACHE")
@@ -1130,7 +1132,7 @@ fn a_map_is_fitted_scored_and_cut_to_ranks() {
     let (heading, sweep) = rows(&out.join("edit.csv"));
     assert_eq!(
         heading.join(","),
-        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept"
+        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept,mse_features"
     );
     let ranks: Vec<String> = sweep
         .iter()

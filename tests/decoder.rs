@@ -341,9 +341,14 @@ fn a_square_of_a_photograph_is_that_of_the_cut_photograph() {
         rgb: cut.into(),
         ..photo.clone()
     };
-    let expected = crop::square(&cut, [0, 0], side, 40).expect("all of it");
+    let square = |place, side| Square {
+        place,
+        side,
+        is_mirrored: false,
+    };
+    let expected = square([0, 0], side).cut(&cut, 40).expect("all of it");
     assert_eq!(
-        crop::square(&photo, [31, 20], side, 40).expect("a piece"),
+        square([31, 20], side).cut(&photo, 40).expect("a piece"),
         expected
     );
     for (place, side, to) in [
@@ -352,7 +357,7 @@ fn a_square_of_a_photograph_is_that_of_the_cut_photograph() {
         ([0, 250], 90, 9),
         ([usize::MAX, 0], 2, 9),
     ] {
-        let error = crop::square(&photo, place, side, to).expect_err("not within");
+        let error = square(place, side).cut(&photo, to).expect_err("not within");
         assert_eq!(error.kind, ErrorKind::Request);
     }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::compute::{Compute, ComputeArgs, STEPS};
+use super::compute::{CacheArgs, Compute, ComputeArgs, STEPS};
 use super::job::check_stem;
-use super::pictures::Pictures;
 use super::table::table;
 use super::values::{ReadoutName, parse_image, parse_word};
 use super::{names, print};
@@ -15,12 +14,14 @@ use crate::digits::significant;
 use crate::encoders::registry;
 use crate::encoders::{Readout, WeightsKind};
 use crate::features::FeatureMap;
+use crate::geometry::encoding::{Edit, StageEncoder};
 use crate::geometry::maps::reorder::reordered;
 use crate::geometry::maps::{Cut, Decomposition, FeatureMapping, MapFile, load};
 use crate::images::manipulations::edit_in_order;
 use crate::images::{Manipulation, sha256_hex};
 use crate::metrics::cosine::{masked_median_cosine, median_cosine};
 use crate::metrics::edit_mask::edit_mask;
+use crate::metrics::mse::features_mse;
 use crate::report::{Agreement, RankScore, SweepRun, cut_word, write_sweep};
 use crate::worker::ImageSource;
 use crate::{Error, ErrorKind, Result};
@@ -49,6 +50,9 @@ pub struct EditArgs {
     /// Weight file of the encoder, where it is not where it was when the map was fitted
     #[arg(long, value_name = "FILE")]
     pub weights: Option<String>,
+    /// Edited photograph, for maps that were fitted to pairs from an outside editor
+    #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
+    pub edited: Option<ImageSource>,
     /// Ranks separated by commas, or all
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_ranks)]
     pub ranks: Ranks,
@@ -59,6 +63,9 @@ pub struct EditArgs {
     /// Name of the files without extension
     #[arg(long, value_name = "NAME", default_value = "edit")]
     pub stem: String,
+    /// Feature maps on disk.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Where, and what is written.
     #[command(flatten)]
     pub compute: ComputeArgs,
@@ -96,13 +103,17 @@ pub fn run(args: &EditArgs) -> Result<()> {
             "Fit a linear, ridge or Procrustes map",
         ));
     };
-    if file.manipulations.is_empty() {
-        return Err(refuse(
-            ErrorKind::Request,
-            "it was fitted to pairs from an outside editor, so that there is no edit to compare with"
-                .to_owned(),
-            "Use a map that etascope fit has written",
-        ));
+    let is_from_pairs = file.manipulations.is_empty();
+    if is_from_pairs != args.edited.is_some() {
+        let (why, remedy) = if is_from_pairs {
+            (
+                "it was fitted to pairs from an outside editor, so that the edit must be given",
+                "Name the edited photograph with --edited",
+            )
+        } else {
+            ("it makes its edit itself", "Leave --edited out")
+        };
+        return Err(refuse(ErrorKind::Request, why.to_owned(), remedy));
     }
     let name = match &args.weights {
         Some(weights) => registry::local_name(registry::split_local(&file.encoder).0, weights),
@@ -123,7 +134,10 @@ pub fn run(args: &EditArgs) -> Result<()> {
         .filter(|cut| args.cut.contains(cut))
         .collect();
     let compute = Compute::start(&args.compute, cuts.len())?;
-    let photo = args.image.open(args.compute.background)?;
+    let background = args.compute.background;
+    let photo = args.image.open(background)?;
+    let edited = args.edited.as_ref().map(|edited| edited.open(background));
+    let edited = edited.transpose()?;
     let encoder = compute.load(&name, WeightsKind::Trained)?;
     if encoder.weights_id != file.weights_id {
         return Err(refuse(
@@ -135,12 +149,12 @@ pub fn run(args: &EditArgs) -> Result<()> {
             "Fit it again with these weights",
         ));
     }
-    let pictures = Pictures {
-        encoder,
-        stage,
-        manipulations: &file.manipulations,
+    let stage = StageEncoder::new(encoder, stage, args.cache.open())?;
+    let edit = match &edited {
+        Some(edited) => Edit::To(edited),
+        None => Edit::By(&file.manipulations),
     };
-    let pair = pictures.pair(&photo)?;
+    let pair = stage.pair(&photo, edit)?;
     // Where the edit turns the picture, the mask shows what it does besides.
     let turns: Vec<Manipulation> = (file.manipulations.iter())
         .filter(|edit| edit.symmetry().is_some())
@@ -150,8 +164,9 @@ pub fn run(args: &EditArgs) -> Result<()> {
     let mask = edit_mask(&turned, &pair.edited_picture, rows, columns)?;
     let agreement = |features: &FeatureMap| -> Result<Agreement> {
         Ok(Agreement {
-            mdncs_features: median_cosine(features, &pair.edited)?,
-            mdncs_features_masked: masked_median_cosine(features, &pair.edited, &mask)?,
+            mdncs_features: median_cosine(features, &pair.features.edited)?,
+            mdncs_features_masked: masked_median_cosine(features, &pair.features.edited, &mask)?,
+            mse_features: features_mse(features, &pair.features.edited)?,
         })
     };
     let map = &file.map;
@@ -161,7 +176,7 @@ pub fn run(args: &EditArgs) -> Result<()> {
         let decomposition = Arc::new(Decomposition::new(affine, cut)?);
         let energies: Vec<f64> = decomposition.values().iter().map(|v| v * v).collect();
         let total: f64 = energies.iter().sum();
-        let mut truncation = map.truncation(Arc::clone(&decomposition), &pair.original)?;
+        let mut truncation = map.truncation(Arc::clone(&decomposition), &pair.features.original)?;
         for &rank in &ranks {
             // An empty sum of f64 would be −0.
             let kept = energies
@@ -186,15 +201,18 @@ pub fn run(args: &EditArgs) -> Result<()> {
         image: label.into_iter().next().unwrap_or_default(),
         image_sha256: photo.sha256.clone(),
         image_steps: pair.steps.clone(),
+        edited_sha256: edited.map(|edited| edited.sha256),
+        encoded: stage.passes(),
+        recalled: stage.recalled(),
         encoder_title: spec.title.to_string(),
-        device: compute.device().to_owned(),
+        device: compute.device_name().to_owned(),
         map_sha256: sha256_hex(&bytes),
         masked_positions: mask.iter().filter(|&&is_inside| is_inside).count(),
         positions: mask.len(),
         scores,
-        identity: agreement(&pair.original)?,
-        reorder: agreement(&reordered(&pair.original, &map.reorder)?)?,
-        full: agreement(&map.map(&pair.original)?)?,
+        identity: agreement(&pair.features.original)?,
+        reorder: agreement(&reordered(&pair.features.original, &map.reorder)?)?,
+        full: agreement(&map.map(&pair.features.original)?)?,
         file,
     };
     let ComputeArgs { out, formats, .. } = &args.compute;
@@ -228,7 +246,14 @@ impl EditArgs {
 
 /// The baselines, the full map, and for each cut the rank of the best agreement.
 fn summary(run: &SweepRun) -> String {
-    let heading = ["", "rank", "MdnCS (features)", "masked", "energy kept"];
+    let heading = [
+        "",
+        "rank",
+        "MdnCS (features)",
+        "masked",
+        "MSE (features)",
+        "energy kept",
+    ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let cell = |value: Option<f64>| value.map_or("–".to_owned(), |value| significant(value, 4));
     let mut row = |name: String, rank: String, agreement: &Agreement, energy: Option<f64>| {
@@ -237,6 +262,7 @@ fn summary(run: &SweepRun) -> String {
             rank,
             cell(agreement.mdncs_features),
             cell(agreement.mdncs_features_masked),
+            cell(Some(agreement.mse_features)),
             cell(energy),
         ]);
     };

@@ -7,7 +7,9 @@
 pub mod decode;
 pub mod directions;
 pub mod encoder_field;
+pub mod encoding;
 pub mod estimator;
+pub mod feature_cache;
 pub mod field;
 mod gram;
 pub mod learn;

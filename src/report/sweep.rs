@@ -23,6 +23,8 @@ pub struct Agreement {
     pub mdncs_features: Option<f64>,
     /// The same over the positions that the edit touches; `None` where it touches none.
     pub mdncs_features_masked: Option<f64>,
+    /// Mean squared difference of values, in the features' own units.
+    pub mse_features: f64,
 }
 
 /// Agreement at one rank.
@@ -47,6 +49,12 @@ pub struct SweepRun {
     pub image_sha256: String,
     /// Decoding and preparation, for people.
     pub image_steps: Vec<String>,
+    /// SHA-256 of the edited photograph's file, where an outside editor has made it.
+    pub edited_sha256: Option<String>,
+    /// Pictures that were encoded.
+    pub encoded: usize,
+    /// Pictures whose feature maps were found in the cache.
+    pub recalled: usize,
     /// Name of the encoder for people.
     pub encoder_title: String,
     /// Name of the compute device.
@@ -90,13 +98,14 @@ impl SweepRun {
 
 /// Columns of the table. `cut` is `edit` or `w`; the rows `identity`, `reorder` and `map` are what the sweep is seen against
 /// and have no rank. An undefined number is an empty field.
-pub const SWEEP_COLUMNS: [&str; 6] = [
+pub const SWEEP_COLUMNS: [&str; 7] = [
     "image",
     "cut",
     "rank",
     "mdncs_features",
     "mdncs_features_masked",
     "energy_kept",
+    "mse_features",
 ];
 
 /// The table: one row for each cut and rank, then the references.
@@ -113,6 +122,7 @@ pub fn sweep_csv(run: &SweepRun) -> Result<String> {
             number(agreement.mdncs_features),
             number(agreement.mdncs_features_masked),
             number(energy),
+            Cell::Number(agreement.mse_features),
         ]
     };
     let ranks = run.scores.iter().map(|score| {
@@ -139,6 +149,7 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
         json!({
             "mdncs_features": agreement.mdncs_features,
             "mdncs_features_masked": agreement.mdncs_features_masked,
+            "mse_features": agreement.mse_features,
         })
     };
     let mut cuts: Vec<Cut> = run.scores.iter().map(|score| score.cut).collect();
@@ -156,6 +167,9 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
         "edit",
         json!({
             "image": { "name": run.image, "sha256": run.image_sha256, "steps": run.image_steps },
+            "edited_sha256": run.edited_sha256,
+            "encoded": run.encoded,
+            "found_in_cache": run.recalled,
             "encoder": { "name": file.encoder, "title": run.encoder_title },
             "weights": { "kind": "trained", "id": file.weights_id },
             "stage": file.stage,
