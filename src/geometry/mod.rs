@@ -14,6 +14,7 @@ pub mod field;
 mod gram;
 pub mod learn;
 pub mod maps;
+pub mod perceptual;
 pub mod profile;
 pub mod profiler;
 pub mod spectrum;
