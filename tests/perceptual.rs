@@ -3,7 +3,8 @@
 
 mod tiny;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use etascope::ErrorKind;
 use etascope::device::ComputeDevice;
@@ -115,4 +116,107 @@ fn weights_of_another_network_are_refused_by_name() {
     // A file with a part of the fully connected layers is no whole one.
     let path = weight_file(&folder, |name| name.replace("features.10", "classifier.6"));
     assert!(Lpips::open(&path, &ComputeDevice::cpu()).is_err());
+}
+
+/// Runs the program; a cache has no place here.
+fn run(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_etascope"))
+        .args(args)
+        .args(["--device", "cpu", "--no-cache"])
+        .env("XDG_CONFIG_HOME", "/nowhere")
+        .env("TORCH_HOME", "/nowhere")
+        .env_remove("RUST_LOG")
+        .output()
+        .expect("the binary starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*errors), (Some(0), ""));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Columns of the row of a table whose second and third cells are these.
+fn row(path: &Path, cut: &str, rank: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_path(path).expect("a table");
+    let mut rows = reader.records().map(|row| row.expect("a row"));
+    let found = rows.find(|row| &row[1] == cut && &row[2] == rank);
+    let found = found.expect("such a row");
+    found.iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_sweep_shows_what_is_decoded_at_each_rank_and_scores_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let out = at("out");
+    let fit = [
+        "fit",
+        "--encoder",
+        "efficientnet_lite0",
+        "--stage",
+        "blocks.4",
+        "--manipulation",
+        "grayscale",
+        "--gamma",
+        "0.01",
+        "--out",
+        &out,
+    ];
+    run(&fit);
+    let (map, grid) = (at("out/map.safetensors"), at("grid.png"));
+    let edit = |stem: &str, more: &[&str]| {
+        let args = [
+            "edit",
+            "bundled:coffee",
+            "--map",
+            &map,
+            "--ranks",
+            "0,4,112",
+            "--cut",
+            "edit,w",
+            "--out",
+            &out,
+            "--stem",
+            stem,
+        ];
+        run(&[&args[..], more].concat())
+    };
+    // Without AlexNet's weights the numbers are blank, and it is said why and what to do.
+    let told = edit("without", &["--grid", &grid]);
+    for word in [
+        "AlexNet",
+        "not on this machine",
+        "encoders fetch",
+        "--lpips",
+    ] {
+        assert!(told.contains(word), "no “{word}” in:\n{told}");
+    }
+    let table = PathBuf::from(at("out/without.csv"));
+    let identity = row(&table, "identity", "");
+    assert_eq!(identity[9], "");
+    // The decoder draws the edited photograph's own features better than the unedited ones, and the full map's too.
+    let ssim = |row: &[String]| -> f64 { row[8].parse().expect("a number") };
+    let target = row(&table, "target", "");
+    assert!(ssim(&target) > ssim(&identity), "{target:?} {identity:?}");
+    let full = row(&table, "map", "");
+    for cut in ["edit", "w"] {
+        let whole = row(&table, cut, "112");
+        assert!((ssim(&whole) - ssim(&full)).abs() < 1e-3, "{cut}");
+    }
+    // W without its ranks is no picture at all, the edit without its ranks is nearly the photograph.
+    assert!(ssim(&row(&table, "edit", "0")) > ssim(&row(&table, "w", "0")) + 0.1);
+    // Five pictures of 112 px in the first row, three in each of the others.
+    let sheet = etascope::images::open(Path::new(&grid), Default::default()).expect("a picture");
+    assert!(sheet.width > 5 * 112 && sheet.width < 5 * 112 + 100);
+    assert!(sheet.height > 3 * 112 && sheet.height < 3 * 112 + 300);
+
+    // With weights, here those of the formula, every row has its number.
+    let weights = weight_file(&folder, |name| name);
+    let weights = weights.to_string_lossy();
+    let told = edit("with", &["--lpips", &weights]);
+    assert!(!told.contains("not on this machine"), "{told}");
+    let table = PathBuf::from(at("out/with.csv"));
+    let lpips =
+        |cut: &str, rank: &str| -> f64 { row(&table, cut, rank)[9].parse().expect("LPIPS") };
+    assert!(lpips("target", "") < lpips("identity", ""));
+    assert!(lpips("edit", "0") < lpips("w", "0"));
+    assert!((lpips("w", "112") - lpips("map", "")).abs() < 1e-3);
 }

@@ -13,6 +13,7 @@ mod edit;
 mod encoders;
 mod fit;
 mod job;
+mod judge;
 mod map_kind;
 mod names;
 mod photographs;

@@ -1,5 +1,6 @@
 //! Pictures in grey levels of 8 bits, on which edits work.
 
+use super::preprocess::{ResizeFilter, resize};
 use super::{Photo, Prepared};
 use crate::{Error, ErrorKind, Result};
 
@@ -67,6 +68,25 @@ impl Picture {
         (0..3)
             .flat_map(|channel| pixels().map(move |pixel| f32::from(pixel[channel]) / 255.0))
             .collect()
+    }
+
+    /// The picture at another size, by Pillow's bicubic with antialiasing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Image`] where a side would be 0.
+    pub fn resized(&self, width: usize, height: usize) -> Result<Self> {
+        if (width, height) == (self.width, self.height) {
+            return Ok(self.clone());
+        }
+        if width == 0 || height == 0 {
+            return Self::new(width, height, Vec::new());
+        }
+        let (from, to) = ((self.width, self.height), (width, height));
+        Self::new(
+            width,
+            height,
+            resize(&self.rgb, from, to, ResizeFilter::Bicubic),
+        )
     }
 
     /// A picture of the same size from pixels in the order of [`Picture::rgb`].
