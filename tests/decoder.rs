@@ -15,7 +15,8 @@ use etascope::features::FeatureMap;
 use etascope::geometry::decode::{
     Decoder, DecoderPlan, DecoderStep, DecoderTrainer, DecoderTrainingConfig,
 };
-use etascope::images::{Photo, Picture, bundled, crop};
+use etascope::images::crop::Square;
+use etascope::images::{Photo, Picture, bundled};
 use etascope::metrics::mse;
 use tiny::{Fixture, dot, norm, read_golden, relative, values};
 

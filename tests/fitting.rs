@@ -70,28 +70,10 @@ impl Home {
         String::from_utf8(stdout).expect("UTF-8")
     }
 
-    /// Arguments of a fit at a stage of the small encoder, into the folder `out` under the name `stem`.
-    fn fit_args<'a>(&self, out: &'a str, stem: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let args = [
-            "fit",
-            "--encoder",
-            "small",
-            "--stage",
-            "features.4",
-            "--device",
-            "cpu",
-            "--out",
-            out,
-            "--stem",
-            stem,
-        ];
-        [&args[..], more].concat()
-    }
-
     /// The sidecar of a fit.
     fn fit(&self, stem: &str, more: &[&str]) -> Value {
         let out = self.path("out");
-        self.run(&self.fit_args(text(&out), stem, more));
+        self.run(&fit_args(text(&out), stem, more));
         json(&out.join(format!("{stem}.json")))["fit"].clone()
     }
 
@@ -102,6 +84,24 @@ impl Home {
         paths.sort();
         paths
     }
+}
+
+/// Arguments of a fit at a stage of the small encoder, into the folder `out` under the name `stem`.
+fn fit_args<'a>(out: &'a str, stem: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = [
+        "fit",
+        "--encoder",
+        "small",
+        "--stage",
+        "features.4",
+        "--device",
+        "cpu",
+        "--out",
+        out,
+        "--stem",
+        stem,
+    ];
+    [&args[..], more].concat()
 }
 
 fn text(path: &Path) -> &str {
@@ -190,7 +190,7 @@ fn two_processes_fill_one_cache_at_once_and_one_that_is_killed_does_no_harm() {
     let out = home.path("out");
     let more = [&HUE[..], &["--crops", "60", "--map", "additive", "--quiet"]].concat();
     let start = |stem: &str| -> Child {
-        let args = home.fit_args(text(&out), stem, &more);
+        let args = fit_args(text(&out), stem, &more);
         home.command(&args).spawn().expect("the binary starts")
     };
     let mut killed = start("killed");
@@ -268,6 +268,16 @@ fn no_crop_of_a_photograph_that_was_held_out_is_fitted_to() {
     // All four, as a leak would: another map.
     home.fit("leak", &[&HUE[..], &more, &whole].concat());
     assert!(file("leak") != file("split"));
+    // Held out by name instead of by lot: the same map again, and never one that is fitted to as well.
+    let last = of_part("held-out").remove(0);
+    let named = ["--validation", "0", "--hold-out", &last];
+    let named = home.fit("named", &[&names[..], &HUE, &more, &named].concat());
+    assert!(file("named") == file("split"));
+    assert_eq!(named["photographs"][2]["part"], "held-out");
+    let out = home.path("out");
+    let both = [&names[..], &HUE, &more, &["--hold-out", names[0]]].concat();
+    let refused = home.command(&fit_args(text(&out), "both", &both)).output();
+    assert_eq!(refused.expect("the binary starts").status.code(), Some(2));
     // Number and range of the crops are those asked for.
     let [count, scale] = [["--crops", "4"], ["--crop-scale", "0.9,1"]];
     let other = [&names[..], &HUE, &more[2..], &whole, &count, &scale].concat();

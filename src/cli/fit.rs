@@ -7,7 +7,7 @@ use super::job::{check_stem, encoders};
 use super::map_kind::{LOSSES, MAPS, MapWord};
 use super::photographs::{PhotoArgs, Source};
 use super::table::table;
-use super::values::{ReadoutName, parse_word};
+use super::values::{ReadoutName, parse_word, write_image};
 use super::{names, print};
 use crate::digits::significant;
 use crate::encoders::registry;
@@ -127,14 +127,29 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let Readout::Stage(stage) = ReadoutName::Stage(args.stage.clone()).resolve(spec)? else {
         return Err(no_stage());
     };
-    let (sources, report) = args.photographs.sources()?;
-    let hashes: Vec<String> = sources.iter().map(Source::sha256).collect::<Result<_>>()?;
-    let keys: Vec<&str> = hashes.iter().map(String::as_str).collect();
+    let (mut sources, report) = args.photographs.sources()?;
+    let held_out = args.photographs.held_out()?;
     let shares = Shares {
         validation: args.validation,
-        held_out: args.held_out,
+        held_out: if held_out.is_empty() {
+            args.held_out
+        } else {
+            0.0
+        },
     };
-    let parts = split_by_photograph(&keys, shares, args.seed)?;
+    let mut hashes: Vec<String> = sources.iter().map(Source::sha256).collect::<Result<_>>()?;
+    let drawn: Vec<&str> = hashes.iter().map(String::as_str).collect();
+    let mut parts = split_by_photograph(&drawn, shares, args.seed)?;
+    for source in held_out {
+        let hash = source.sha256()?;
+        if hashes.contains(&hash) {
+            return Err(also_fitted(&source));
+        }
+        parts.push(Part::HeldOut);
+        hashes.push(hash);
+        sources.push(source);
+    }
+    let keys: Vec<&str> = hashes.iter().map(String::as_str).collect();
     let compute = Compute::start(&args.compute, sources.len() + 1)?;
     let encoder = compute.load(name, WeightsKind::Trained)?;
     let photographs = Photographs {
@@ -202,6 +217,17 @@ fn no_stage() -> Error {
         "cannot map the features",
         "no stage is named",
         "Name one with --stage",
+    )
+}
+
+/// A photograph cannot be held out from a fit to itself.
+fn also_fitted(source: &Source) -> Error {
+    let name = write_image(&source.image).unwrap_or_default();
+    Error::new(
+        ErrorKind::Request,
+        format!("cannot hold “{name}” out"),
+        "the same file is among the other photographs",
+        "Leave it out there",
     )
 }
 

@@ -16,6 +16,9 @@ pub struct PhotoArgs {
     /// Photographs: files, folders of files, or `bundled:NAME`; without any the program's own
     #[arg(value_name = "PHOTO", value_parser = parse_image)]
     pub photos: Vec<ImageSource>,
+    /// Photographs that are held out for scores, instead of some drawn from the others; files, folders or `bundled:NAME`
+    #[arg(long, value_name = "PHOTO", value_parser = parse_image, conflicts_with_all = ["pairs", "held_out"])]
+    pub hold_out: Vec<ImageSource>,
     /// Folder of originals whose edits an outside editor has made: NAME_edited beside NAME, or see --edits
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["photos", "manipulation"])]
     pub pairs: Option<PathBuf>,
@@ -64,28 +67,44 @@ impl PhotoArgs {
             });
             return Ok((sources.collect(), Some(report)));
         }
-        let alone = |image| Source {
-            image,
-            edited: None,
-        };
         if self.photos.is_empty() {
             let own = bundled::NAMES.map(|name| alone(ImageSource::Bundled(name.to_owned())));
             return Ok((own.to_vec(), None));
         }
-        let mut sources = Vec::new();
-        for photo in &self.photos {
-            match photo {
-                ImageSource::Path(path) if path.is_dir() => {
-                    let found = pairs::pictures(path, &mut Vec::new())?;
-                    if found.is_empty() {
-                        return Err(no_pictures(path));
-                    }
-                    sources.extend(found.into_iter().map(|path| alone(ImageSource::Path(path))));
+        Ok((expanded(&self.photos)?, None))
+    }
+
+    /// The photographs to hold out that were named.
+    ///
+    /// # Errors
+    /// As [`PhotoArgs::sources`].
+    pub(super) fn held_out(&self) -> Result<Vec<Source>> {
+        expanded(&self.hold_out)
+    }
+}
+
+/// Photographs with folders replaced by the pictures in them.
+fn expanded(photos: &[ImageSource]) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for photo in photos {
+        match photo {
+            ImageSource::Path(path) if path.is_dir() => {
+                let found = pairs::pictures(path, &mut Vec::new())?;
+                if found.is_empty() {
+                    return Err(no_pictures(path));
                 }
-                photo => sources.push(alone(photo.clone())),
+                sources.extend(found.into_iter().map(|path| alone(ImageSource::Path(path))));
             }
+            photo => sources.push(alone(photo.clone())),
         }
-        Ok((sources, None))
+    }
+    Ok(sources)
+}
+
+fn alone(image: ImageSource) -> Source {
+    Source {
+        image,
+        edited: None,
     }
 }
 

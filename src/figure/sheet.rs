@@ -72,7 +72,7 @@ pub fn render(rows: &[Row]) -> Result<Vec<u8>> {
     for row in rows {
         let pictures = top + lines(1, HEADING);
         let heights = row.tiles.iter().map(|tile| tile.picture.height());
-        let labels = pictures + heights.max().unwrap_or(0);
+        let labels = pictures + heights.max().unwrap_or(0) + GAP / 4;
         let count = row.tiles.iter().map(|tile| tile.label.len()).max();
         placed.push(Placed {
             row,
@@ -183,7 +183,7 @@ mod tests {
         let strip = (top + 40)..(top + 40 + lines(2, LABEL));
         let mut pixels = strip.flat_map(|y| (GAP..GAP + 40).map(move |x| (x, y)));
         assert!(pixels.any(|(x, y)| at(x, y)[0] < 100));
-        let second = top + 40 + lines(2, LABEL) + GAP + lines(1, HEADING);
+        let second = top + 40 + GAP / 4 + lines(2, LABEL) + GAP + lines(1, HEADING);
         assert_eq!(at(GAP, second), [9, 120, 9]);
         assert!(render(&[]).is_err());
     }

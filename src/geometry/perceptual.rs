@@ -188,11 +188,11 @@ fn feature_map(tensor: Tensor<4>) -> Result<FeatureMap> {
 
 /// The learnt layers of the program's own file.
 fn learnt() -> Result<Vec<Vec<f32>>> {
-    let arrays = SafeTensors::deserialize(HEAD).map_err(|error| damaged(error))?;
+    let arrays = SafeTensors::deserialize(HEAD).map_err(damaged)?;
     (0..LAYERS)
         .map(|layer| {
             let tensor = arrays.tensor(&format!("lin{layer}"));
-            let values = tensor.map_err(|error| damaged(error))?.data();
+            let values = tensor.map_err(damaged)?.data();
             let values = values.as_chunks().0.iter();
             Ok(values.map(|bytes| f32::from_le_bytes(*bytes)).collect())
         })
