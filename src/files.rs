@@ -7,6 +7,9 @@ use tempfile::NamedTempFile;
 
 use crate::{Error, ErrorKind, Result};
 
+/// What the names of files begin with that are not complete yet.
+pub const UNFINISHED: &str = ".etascope-";
+
 /// Writes files into a folder, which is made if absent.
 ///
 /// Everything is first written beside its place and renamed when all of it is complete, so a failure
@@ -42,16 +45,36 @@ pub fn write_whole(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     Ok(())
 }
 
-/// A complete file in `folder` that vanishes unless it is renamed.
+/// Writes one file whose loss would cost no more than time: complete or not at all as long as the machine runs, but not
+/// forced to its disk. After a power failure the file may be there and damaged, which its reader must notice. The folder is made
+/// if absent.
+///
+/// # Errors
+/// As the system says.
+pub fn write_replaceable(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    unfinished(folder, content)?
+        .persist(path)
+        .map_err(|failure| failure.error)?;
+    Ok(())
+}
+
+/// A complete file in `folder` that vanishes unless it is renamed, on its disk.
 fn write_beside(folder: &Path, content: &[u8]) -> std::io::Result<NamedTempFile> {
+    let file = unfinished(folder, content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn unfinished(folder: &Path, content: &[u8]) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".etascope-");
+    builder.prefix(UNFINISHED);
     // Readable as any new file is, not by the owner alone as temporary files are.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder)?;
     file.write_all(content)?;
-    file.as_file().sync_all()?;
     Ok(file)
 }
 

@@ -24,7 +24,8 @@ pub use self::spectrum::{
     SPECTRUM_COLUMNS, SpectrumRun, spectrum_csv, spectrum_figure, spectrum_sidecar, write_spectra,
 };
 pub use self::sweep::{
-    Agreement, RankScore, SWEEP_COLUMNS, SweepRun, cut_word, sweep_csv, write_sweep,
+    Agreement, LpipsNote, PictureAgreement, RankScore, SWEEP_COLUMNS, SweepRun, cut_word,
+    reference_title, sweep_csv, write_sweep,
 };
 use crate::Result;
 use crate::encoders::{Readout, registry};

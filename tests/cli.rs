@@ -22,6 +22,8 @@ fn etascope(args: &[&str]) -> Command {
         .env("XDG_RUNTIME_DIR", std::env::temp_dir())
         // Neither the encoders of the person who runs the tests nor what was fetched for them.
         .env("XDG_CONFIG_HOME", "/nowhere")
+        // No place for a cache: what is tested is computed.
+        .env("XDG_CACHE_HOME", "/dev/null/none")
         .env("HF_HOME", "/nowhere")
         .env("TORCH_HOME", "/nowhere")
         .env_remove("HF_HUB_CACHE")
@@ -1130,7 +1132,7 @@ fn a_map_is_fitted_scored_and_cut_to_ranks() {
     let (heading, sweep) = rows(&out.join("edit.csv"));
     assert_eq!(
         heading.join(","),
-        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept"
+        "image,cut,rank,mdncs_features,mdncs_features_masked,energy_kept,mse_features,mse_picture,ssim,lpips"
     );
     let ranks: Vec<String> = sweep
         .iter()
@@ -1188,10 +1190,21 @@ fn a_map_is_fitted_scored_and_cut_to_ranks() {
     let shift = found(&shifted, |row| row[1] == "held-out" && row[2] == "map", 3);
     let none = found(&sweep, |row| row[1] == "edit" && row[2] == "0", 3);
     assert!((shift - none).abs() < 1e-5, "{shift} and {none}");
+    let shift = out.join("shift.safetensors");
     assert_fails(
-        &edit(&out.join("shift.safetensors"), &[]),
+        &edit(&shift, &["--ranks", "1"]),
         2,
         &["additive", "no matrix"],
+    );
+    // What it makes of a photograph is compared all the same.
+    assert_eq!(edit(&shift, &["--stem", "shifted"]).code, 0);
+    assert_eq!(rows(&out.join("shifted.csv")).1.len(), 3);
+    // This encoder has no decoder.
+    let grid = out.join("grid.png");
+    assert_fails(
+        &edit(&map, &["--grid", text(&grid)]),
+        2,
+        &["no decoder", "blocks.2"],
     );
 }
 

@@ -15,7 +15,8 @@ use etascope::features::FeatureMap;
 use etascope::geometry::decode::{
     Decoder, DecoderPlan, DecoderStep, DecoderTrainer, DecoderTrainingConfig,
 };
-use etascope::images::{Photo, Picture, bundled, crop};
+use etascope::images::crop::Square;
+use etascope::images::{Photo, Picture, bundled};
 use etascope::metrics::mse;
 use tiny::{Fixture, dot, norm, read_golden, relative, values};
 
@@ -341,9 +342,14 @@ fn a_square_of_a_photograph_is_that_of_the_cut_photograph() {
         rgb: cut.into(),
         ..photo.clone()
     };
-    let expected = crop::square(&cut, [0, 0], side, 40).expect("all of it");
+    let square = |place, side| Square {
+        place,
+        side,
+        is_mirrored: false,
+    };
+    let expected = square([0, 0], side).cut(&cut, 40).expect("all of it");
     assert_eq!(
-        crop::square(&photo, [31, 20], side, 40).expect("a piece"),
+        square([31, 20], side).cut(&photo, 40).expect("a piece"),
         expected
     );
     for (place, side, to) in [
@@ -352,7 +358,7 @@ fn a_square_of_a_photograph_is_that_of_the_cut_photograph() {
         ([0, 250], 90, 9),
         ([usize::MAX, 0], 2, 9),
     ] {
-        let error = crop::square(&photo, place, side, to).expect_err("not within");
+        let error = square(place, side).cut(&photo, to).expect_err("not within");
         assert_eq!(error.kind, ErrorKind::Request);
     }
 }

@@ -12,6 +12,7 @@ use super::values::{FORMATS, parse_background, parse_device, parse_word};
 use crate::device::{self, ComputeDevice, DeviceChoice, SelfCheck};
 use crate::encoders::WeightsKind;
 use crate::encoders::registry::{self, LoadedEncoder};
+use crate::geometry::feature_cache::{BUDGET_BYTES_DEFAULT, FeatureCache};
 use crate::images::Background;
 use crate::worker::{ExportFormat, TWIN_SEED};
 use crate::{Error, ErrorKind, Result};
@@ -40,9 +41,30 @@ pub struct ComputeArgs {
     pub quiet: bool,
 }
 
+/// Arguments of the subcommands that encode the same pictures again and again.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct CacheArgs {
+    /// Megabytes that feature maps on disk take at most; the longest unused give way
+    #[arg(long, value_name = "MB", default_value_t = BUDGET_BYTES_DEFAULT >> 20)]
+    pub cache_budget: u64,
+    /// Encode every picture: neither read feature maps from disk nor keep them
+    #[arg(long, conflicts_with = "cache_budget")]
+    pub no_cache: bool,
+}
+
+impl CacheArgs {
+    /// The cache; `None` where none is wanted or there is no place for it.
+    pub(super) fn open(self) -> Option<Arc<FeatureCache>> {
+        if self.no_cache {
+            return None;
+        }
+        FeatureCache::of_user(self.cache_budget.saturating_mul(1 << 20)).map(Arc::new)
+    }
+}
+
 /// An open device with a progress bar.
 pub(super) struct Compute {
-    device: ComputeDevice,
+    pub(super) device: ComputeDevice,
     pub(super) bar: ProgressBar,
 }
 
@@ -58,7 +80,7 @@ impl Compute {
     }
 
     /// Name of the device.
-    pub(super) fn device(&self) -> &str {
+    pub(super) fn device_name(&self) -> &str {
         &self.device.info.name
     }
 

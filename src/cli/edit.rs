@@ -1,32 +1,41 @@
 //! `etascope edit`: a fitted map cut to one rank after another, at a photograph.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::compute::{Compute, ComputeArgs, STEPS};
+use super::compute::{CacheArgs, Compute, ComputeArgs, STEPS};
 use super::job::check_stem;
-use super::pictures::Pictures;
+use super::judge::{Judge, View};
 use super::table::table;
 use super::values::{ReadoutName, parse_image, parse_word};
 use super::{names, print};
+use crate::device::ComputeDevice;
 use crate::digits::significant;
 use crate::encoders::registry;
 use crate::encoders::{Readout, WeightsKind};
-use crate::features::FeatureMap;
+use crate::figure::sheet::{self, Row, Tile};
+use crate::files::write_whole;
+use crate::geometry::decode::{Decoder, DecoderHeader};
+use crate::geometry::encoding::{Edit, StageEncoder};
 use crate::geometry::maps::reorder::reordered;
+use crate::geometry::maps::trained::Pair;
 use crate::geometry::maps::{Cut, Decomposition, FeatureMapping, MapFile, load};
 use crate::images::manipulations::edit_in_order;
-use crate::images::{Manipulation, sha256_hex};
-use crate::metrics::cosine::{masked_median_cosine, median_cosine};
+use crate::images::{Manipulation, Picture, sha256_hex};
 use crate::metrics::edit_mask::edit_mask;
-use crate::report::{Agreement, RankScore, SweepRun, cut_word, write_sweep};
+use crate::report::{
+    Agreement, LpipsNote, RankScore, SweepRun, cut_word, reference_title, write_sweep,
+};
 use crate::worker::ImageSource;
 use crate::{Error, ErrorKind, Result};
 
 /// Words of [`Cut`].
 const CUTS: [(&str, Cut); 2] = [("edit", Cut::Edit), ("w", Cut::Map)];
+
+/// Most ranks of which a grid shows every one.
+const GRID_RANKS_MAX: usize = 10;
 
 /// Ranks of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,16 +58,31 @@ pub struct EditArgs {
     /// Weight file of the encoder, where it is not where it was when the map was fitted
     #[arg(long, value_name = "FILE")]
     pub weights: Option<String>,
-    /// Ranks separated by commas, or all
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_ranks)]
-    pub ranks: Ranks,
+    /// Edited photograph, for maps that were fitted to pairs from an outside editor
+    #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
+    pub edited: Option<ImageSource>,
+    /// Ranks separated by commas, or all, as without it; maps without a matrix have none
+    #[arg(long, value_name = "LIST", value_parser = parse_ranks)]
+    pub ranks: Option<Ranks>,
     /// What is cut: edit (the edit operator W − I) or w (W, as in the paper); both separated by a comma
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "edit",
           value_parser = |text: &str| parse_word(&CUTS, text))]
     pub cut: Vec<Cut>,
+    /// Decoder that draws pictures of features, instead of the program's own
+    #[arg(long, value_name = "FILE")]
+    pub decoder: Option<PathBuf>,
+    /// File of AlexNet's weights for LPIPS; without it those of alexnet.tv_in1k are used where they are on this machine
+    #[arg(long, value_name = "FILE")]
+    pub lpips: Option<PathBuf>,
+    /// Picture that shows the photograph, its edit and what is decoded at each rank
+    #[arg(long, value_name = "FILE.png")]
+    pub grid: Option<PathBuf>,
     /// Name of the files without extension
     #[arg(long, value_name = "NAME", default_value = "edit")]
     pub stem: String,
+    /// Feature maps on disk.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Where, and what is written.
     #[command(flatten)]
     pub compute: ComputeArgs,
@@ -81,66 +105,43 @@ fn parse_ranks(text: &str) -> std::result::Result<Ranks, String> {
 /// Of the map, the request, the photograph, the device or the output.
 pub fn run(args: &EditArgs) -> Result<()> {
     check_stem(&args.stem)?;
-    let refuse = |kind, why: String, remedy: &str| {
-        let what = format!("cannot use the map “{}”", args.map.display());
-        Error::new(kind, what, why, remedy)
-    };
     let file: MapFile = load(&args.map)?;
-    let Some(affine) = file.map.affine() else {
-        return Err(refuse(
-            ErrorKind::Request,
-            format!(
-                "a map of the kind “{}” has no matrix to cut",
-                file.map.kind.title()
-            ),
-            "Fit a linear, ridge or Procrustes map",
-        ));
-    };
-    if file.manipulations.is_empty() {
-        return Err(refuse(
-            ErrorKind::Request,
-            "it was fitted to pairs from an outside editor, so that there is no edit to compare with"
-                .to_owned(),
-            "Use a map that etascope fit has written",
-        ));
-    }
+    let ranks = args.checked(&file)?;
     let name = match &args.weights {
         Some(weights) => registry::local_name(registry::split_local(&file.encoder).0, weights),
         None => file.encoder.clone(),
     };
     let spec = registry::find(&name)?;
     let Readout::Stage(stage) = ReadoutName::Stage(file.stage.clone()).resolve(spec)? else {
-        return Err(refuse(
-            ErrorKind::Request,
-            "it names no stage".to_owned(),
-            "Fit it again",
-        ));
+        return Err(args.refused(ErrorKind::Request, "it names no stage", "Fit it again"));
     };
-    let [channels, rows, columns] = spec.readout_shape(&Readout::Stage(stage))?;
-    let ranks = args.ranks(channels)?;
+    let [_, rows, columns] = spec.readout_shape(&Readout::Stage(stage))?;
     // Each once, in the order of the words.
     let cuts: Vec<Cut> = (CUTS.iter().map(|(_, cut)| *cut))
-        .filter(|cut| args.cut.contains(cut))
+        .filter(|cut| args.cut.contains(cut) && !ranks.is_empty())
         .collect();
-    let compute = Compute::start(&args.compute, cuts.len())?;
-    let photo = args.image.open(args.compute.background)?;
+    let compute = Compute::start(&args.compute, cuts.len() + 1)?;
+    let background = args.compute.background;
+    let photo = args.image.open(background)?;
+    let edited = args.edited.as_ref().map(|edited| edited.open(background));
+    let edited = edited.transpose()?;
     let encoder = compute.load(&name, WeightsKind::Trained)?;
     if encoder.weights_id != file.weights_id {
-        return Err(refuse(
-            ErrorKind::Weights,
-            format!(
-                "it was fitted with the weights {} of {}, and these are {}",
-                file.weights_id, spec.title, encoder.weights_id
-            ),
-            "Fit it again with these weights",
-        ));
+        let why = format!(
+            "it was fitted with the weights {} of {}, and these are {}",
+            file.weights_id, spec.title, encoder.weights_id
+        );
+        let remedy = "Fit it again with these weights";
+        return Err(args.refused(ErrorKind::Weights, why, remedy));
     }
-    let pictures = Pictures {
-        encoder,
-        stage,
-        manipulations: &file.manipulations,
-    };
-    let pair = pictures.pair(&photo)?;
+    let encoder = StageEncoder::new(encoder, stage, args.cache.open())?;
+    let pair = encoder.pair(
+        &photo,
+        match &edited {
+            Some(edited) => Edit::To(edited),
+            None => Edit::By(&file.manipulations),
+        },
+    )?;
     // Where the edit turns the picture, the mask shows what it does besides.
     let turns: Vec<Manipulation> = (file.manipulations.iter())
         .filter(|edit| edit.symmetry().is_some())
@@ -148,69 +149,198 @@ pub fn run(args: &EditArgs) -> Result<()> {
         .collect();
     let turned = edit_in_order(&turns, &pair.original_picture, 0)?;
     let mask = edit_mask(&turned, &pair.edited_picture, rows, columns)?;
-    let agreement = |features: &FeatureMap| -> Result<Agreement> {
-        Ok(Agreement {
-            mdncs_features: median_cosine(features, &pair.edited)?,
-            mdncs_features_masked: masked_median_cosine(features, &pair.edited, &mask)?,
-        })
+    let Pair {
+        original,
+        edited: target,
+    } = &pair.features;
+    let judge = Judge {
+        features: target,
+        mask: &mask,
+        view: args.view(&file, &pair.edited_picture, rows, &compute.device)?,
     };
-    let map = &file.map;
-    let mut scores = Vec::new();
+    compute.bar.inc(STEPS);
+
+    let (map, shown) = (&file.map, grid_ranks(&ranks));
+    let (mut scores, mut grid) = (Vec::new(), Vec::new());
     for cut in cuts {
         compute.bar.set_message(cut.title());
+        let Some(affine) = map.affine() else {
+            break;
+        };
         let decomposition = Arc::new(Decomposition::new(affine, cut)?);
         let energies: Vec<f64> = decomposition.values().iter().map(|v| v * v).collect();
         let total: f64 = energies.iter().sum();
-        let mut truncation = map.truncation(Arc::clone(&decomposition), &pair.original)?;
+        let mut truncation = map.truncation(Arc::clone(&decomposition), original)?;
+        let mut tiles = Vec::new();
         for &rank in &ranks {
             // An empty sum of f64 would be −0.
             let kept = energies
                 .iter()
                 .take(rank)
                 .fold(0.0, |sum, energy| sum + energy);
+            let (agreement, picture) = judge.agreement(&map.undone(truncation.at(rank)?)?)?;
+            if let Some(picture) = picture.filter(|_| shown.contains(&rank)) {
+                tiles.push(tile(format!("k = {rank}"), picture, Some(&agreement)));
+            }
             scores.push(RankScore {
                 cut,
                 rank,
-                agreement: agreement(&map.undone(truncation.at(rank)?)?)?,
+                agreement,
                 // An operator that is zero has no energy to keep.
                 energy_kept: (total > 0.0).then(|| kept / total),
             });
         }
+        grid.push(Row {
+            heading: cut.title().to_owned(),
+            tiles,
+        });
         compute.bar.inc(STEPS);
     }
+    let (identity, unedited) = judge.agreement(original)?;
+    let (reorder, _) = judge.agreement(&reordered(original, &map.reorder)?)?;
+    let (full, mapped) = judge.agreement(&map.map(original)?)?;
+    let (reconstruction, reconstructed) = judge.agreement(target)?;
     compute.bar.finish_and_clear();
-    let bytes = std::fs::read(&args.map)
-        .map_err(|error| refuse(ErrorKind::Weights, error.to_string(), "Choose another file"))?;
+    let bytes = std::fs::read(&args.map).map_err(|error| {
+        args.refused(ErrorKind::Weights, error.to_string(), "Choose another file")
+    })?;
     let label = names::distinct(std::slice::from_ref(&args.image));
     let run = SweepRun {
         image: label.into_iter().next().unwrap_or_default(),
         image_sha256: photo.sha256.clone(),
         image_steps: pair.steps.clone(),
+        edited_sha256: edited.map(|edited| edited.sha256),
+        encoded: encoder.passes(),
+        recalled: encoder.recalled(),
         encoder_title: spec.title.to_string(),
-        device: compute.device().to_owned(),
+        device: compute.device_name().to_owned(),
         map_sha256: sha256_hex(&bytes),
         masked_positions: mask.iter().filter(|&&is_inside| is_inside).count(),
         positions: mask.len(),
+        decoder: judge.view.as_ref().map(|view| view.header().clone()),
+        lpips: judge.view.as_ref().map(View::lpips),
         scores,
-        identity: agreement(&pair.original)?,
-        reorder: agreement(&reordered(&pair.original, &map.reorder)?)?,
-        full: agreement(&map.map(&pair.original)?)?,
+        identity,
+        reorder,
+        full,
+        reconstruction: judge.view.is_some().then_some(reconstruction),
         file,
     };
     let ComputeArgs { out, formats, .. } = &args.compute;
     write_sweep(out, &args.stem, formats, &run)?;
+    if let (Some(path), Some(view)) = (&args.grid, &judge.view) {
+        let (width, height) = (view.target.width(), view.target.height());
+        let small = pair.original_picture.resized(width, height)?;
+        let mut first = vec![
+            tile("original".to_owned(), small, None),
+            tile("edited".to_owned(), view.target.clone(), None),
+        ];
+        let decoded = [
+            ("original, decoded", unedited, &run.identity),
+            ("edited, decoded", reconstructed, &reconstruction),
+            ("full map", mapped, &run.full),
+        ];
+        for (label, picture, agreement) in decoded {
+            let agreement = Some(agreement);
+            first.extend(picture.map(|picture| tile(label.to_owned(), picture, agreement)));
+        }
+        let written: Vec<String> = (run.file.manipulations.iter())
+            .map(ToString::to_string)
+            .collect();
+        let edit = if written.is_empty() {
+            "edit by hand".to_owned()
+        } else {
+            written.join(" ")
+        };
+        let kind = run.file.map.kind.title();
+        let stage = &run.file.stage;
+        let heading = format!(
+            "{}, {edit}, {} {stage}, {kind}",
+            run.image, run.encoder_title
+        );
+        grid.insert(
+            0,
+            Row {
+                heading,
+                tiles: first,
+            },
+        );
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = if folder == Path::new("") {
+            Path::new(".")
+        } else {
+            folder
+        };
+        write_whole(folder, &[(path.clone(), sheet::render(&grid)?)])?;
+    }
     if !args.compute.quiet {
         print(&summary(&run))?;
     }
     Ok(())
 }
 
+/// A picture of the grid with what it is and how near it comes to the edited photograph.
+fn tile(name: String, picture: Picture, agreement: Option<&Agreement>) -> Tile {
+    let mut label = vec![name];
+    if let Some(agreement) = agreement {
+        let cosine = agreement.mdncs_features.map(|value| significant(value, 3));
+        label.extend(cosine.map(|cosine| format!("MdnCS {cosine}")));
+        let lpips = agreement.picture.and_then(|picture| picture.lpips);
+        label.extend(lpips.map(|lpips| format!("LPIPS {}", significant(lpips, 3))));
+    }
+    Tile { picture, label }
+}
+
+/// The ranks that a grid shows: all where they are few, else 0, 1, 2, 4, … and the largest.
+fn grid_ranks(ranks: &[usize]) -> Vec<usize> {
+    if ranks.len() <= GRID_RANKS_MAX {
+        return ranks.to_vec();
+    }
+    let is_power = |rank: usize| rank == 0 || rank.is_power_of_two();
+    let chosen = ranks.iter().copied();
+    chosen
+        .filter(|&rank| is_power(rank) || Some(&rank) == ranks.last())
+        .collect()
+}
+
 impl EditArgs {
-    /// Ranks in ascending order, each once.
-    fn ranks(&self, channels: usize) -> Result<Vec<usize>> {
+    fn refused(&self, kind: ErrorKind, why: impl std::fmt::Display, remedy: &str) -> Error {
+        let what = format!("cannot use the map “{}”", self.map.display());
+        Error::new(kind, what, why, remedy)
+    }
+
+    /// Refuses what the map cannot do; the ranks to which it is cut in ascending order, each once: those asked for, or
+    /// all of a map with a matrix.
+    fn checked(&self, file: &MapFile) -> Result<Vec<usize>> {
+        let is_from_pairs = file.manipulations.is_empty();
+        if is_from_pairs != self.edited.is_some() {
+            let (why, remedy) = if is_from_pairs {
+                (
+                    "it was fitted to pairs from an outside editor, so that the edit must be given",
+                    "Name the edited photograph with --edited",
+                )
+            } else {
+                ("it makes its edit itself", "Leave --edited out")
+            };
+            return Err(self.refused(ErrorKind::Request, why, remedy));
+        }
+        let Some(affine) = file.map.affine() else {
+            return match self.ranks {
+                None => Ok(Vec::new()),
+                Some(_) => Err(self.refused(
+                    ErrorKind::Request,
+                    format!(
+                        "a map of the kind “{}” has no matrix to cut",
+                        file.map.kind.title()
+                    ),
+                    "Leave --ranks out, or fit a linear, ridge or Procrustes map",
+                )),
+            };
+        };
+        let channels = affine.channels();
         let mut ranks = match &self.ranks {
-            Ranks::All => (0..=channels).collect(),
-            Ranks::These(ranks) => ranks.clone(),
+            None | Some(Ranks::All) => (0..=channels).collect(),
+            Some(Ranks::These(ranks)) => ranks.clone(),
         };
         ranks.sort_unstable();
         ranks.dedup();
@@ -224,26 +354,92 @@ impl EditArgs {
             _ => Ok(ranks),
         }
     }
+
+    /// The decoder named, or the program's own for the map's stage.
+    fn view(
+        &self,
+        file: &MapFile,
+        edited: &Picture,
+        rows: usize,
+        device: &ComputeDevice,
+    ) -> Result<Option<View>> {
+        let decoder = match &self.decoder {
+            Some(path) => {
+                let decoder = Decoder::open(path, device)?;
+                let DecoderHeader {
+                    weights_id, stage, ..
+                } = decoder.header();
+                if (weights_id, stage) != (&file.weights_id, &file.stage) {
+                    return Err(Error::new(
+                        ErrorKind::Request,
+                        format!("cannot use the decoder “{}”", path.display()),
+                        format!("it draws {stage} of the weights {weights_id}"),
+                        "Name a decoder of the map's encoder and stage",
+                    ));
+                }
+                Some(decoder)
+            }
+            None => Decoder::bundled(&file.encoder, &file.weights_id, &file.stage, device)?,
+        };
+        let Some(decoder) = decoder else {
+            if self.grid.is_none() && self.lpips.is_none() {
+                return Ok(None);
+            }
+            let stages =
+                Decoder::bundled_stages().map(|(encoder, stage)| format!("{encoder} {stage}"));
+            return Err(Error::new(
+                ErrorKind::Request,
+                "cannot draw pictures of the features",
+                format!("there is no decoder for {} {}", file.encoder, file.stage),
+                format!(
+                    "Name one with --decoder, or fit a map at {}",
+                    stages.collect::<Vec<_>>().join(", ")
+                ),
+            ));
+        };
+        View::new(decoder, edited, rows, self.lpips.as_deref(), device).map(Some)
+    }
 }
 
 /// The baselines, the full map, and for each cut the rank of the best agreement.
 fn summary(run: &SweepRun) -> String {
-    let heading = ["", "rank", "MdnCS (features)", "masked", "energy kept"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let mut heading = vec![
+        "",
+        "rank",
+        "MdnCS (features)",
+        "masked",
+        "MSE (features)",
+        "energy kept",
+    ];
+    let is_drawn = run.decoder.is_some();
+    if is_drawn {
+        heading.extend(["SSIM (pictures)", "LPIPS"]);
+    }
+    let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     let cell = |value: Option<f64>| value.map_or("–".to_owned(), |value| significant(value, 4));
     let mut row = |name: String, rank: String, agreement: &Agreement, energy: Option<f64>| {
-        rows.push(vec![
+        let mut cells = vec![
             name,
             rank,
             cell(agreement.mdncs_features),
             cell(agreement.mdncs_features_masked),
+            cell(Some(agreement.mse_features)),
             cell(energy),
-        ]);
+        ];
+        if is_drawn {
+            cells.push(cell(agreement.picture.and_then(|picture| picture.ssim)));
+            cells.push(cell(agreement.picture.and_then(|picture| picture.lpips)));
+        }
+        rows.push(cells);
     };
-    let none = || "–".to_owned();
-    row("identity".to_owned(), none(), &run.identity, None);
-    row("reorder".to_owned(), none(), &run.reorder, None);
-    row("full map".to_owned(), none(), &run.full, None);
+    for (name, agreement) in run.references() {
+        row(
+            reference_title(name).to_owned(),
+            "–".to_owned(),
+            agreement,
+            None,
+        );
+    }
     for (_, cut) in CUTS {
         let best = run
             .scores
@@ -264,5 +460,9 @@ fn summary(run: &SweepRun) -> String {
             );
         }
     }
-    table(&rows)
+    let note = match &run.lpips {
+        Some(LpipsNote::Absent(why)) => format!("{why}\n"),
+        _ => String::new(),
+    };
+    table(&rows) + &note
 }

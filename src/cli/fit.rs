@@ -1,70 +1,41 @@
 //! `etascope fit`: a map from the feature maps of photographs to those of their edits.
 
-use std::path::Path;
-
 use clap::Args;
 
-use super::compute::{Compute, ComputeArgs, STEPS};
+use super::compute::{CacheArgs, Compute, ComputeArgs, STEPS};
 use super::job::{check_stem, encoders};
-use super::names;
-use super::pictures::Pictures;
-use super::print;
+use super::map_kind::{LOSSES, MAPS, MapWord};
+use super::photographs::{PhotoArgs, Source};
 use super::table::table;
-use super::values::{ReadoutName, parse_image, parse_word};
+use super::values::{ReadoutName, parse_word, write_image};
+use super::{names, print};
 use crate::digits::significant;
 use crate::encoders::registry;
 use crate::encoders::{Readout, WeightsKind};
+use crate::geometry::encoding::{Edit, EncodedPair, StageEncoder};
 use crate::geometry::maps::reorder::{reordered, symmetries};
-use crate::geometry::maps::ridge::{choose_gamma, ridge, ridge_to_identity};
-use crate::geometry::maps::{
-    EditMap, FeatureMapping, FitSums, MapFile, MapKind, Part, Shares, save, split_by_photograph,
+use crate::geometry::maps::trained::{
+    EpochReport, HIDDEN, Loss, NetworkKind, Pair, Step, Trainer, TrainingConfig, TrainingData,
 };
-use crate::images::{Manipulation, Photo, bundled, pairs, sha256_hex};
+use crate::geometry::maps::{
+    EditMap, FeatureMapping, FitSums, MapFile, Part, Shares, save, split_by_photograph,
+};
+use crate::images::crop::CropSet;
+use crate::images::{GridSymmetry, Manipulation, Photo, sha256_hex};
 use crate::report::{FitRun, FittedPhoto, GammaChoice, Score, mean_scores, part_name, write_fit};
-use crate::worker::ImageSource;
 use crate::{Error, ErrorKind, Result};
 
-/// γ that are tried for ridge, on the un-averaged Gram matrix of (normalised) vectors.
-const RIDGE_GAMMAS: [f64; 9] = [1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5];
-
-/// γ that are tried for ridge toward the identity, in units of the Gram matrix's mean diagonal.
-const IDENTITY_GAMMAS: [f64; 9] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0];
-
-/// A kind of map before its γ is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MapWord {
-    /// [`MapKind::Identity`].
-    Identity,
-    /// [`MapKind::Additive`].
-    Additive,
-    /// [`MapKind::Linear`].
-    Linear,
-    /// [`MapKind::Ridge`].
-    Ridge,
-    /// [`MapKind::RidgeToIdentity`].
-    RidgeIdentity,
-    /// [`MapKind::Procrustes`].
-    Procrustes,
-}
-
-/// Words of [`MapWord`].
-const MAPS: [(&str, MapWord); 6] = [
-    ("identity", MapWord::Identity),
-    ("additive", MapWord::Additive),
-    ("linear", MapWord::Linear),
-    ("ridge", MapWord::Ridge),
-    ("ridge-identity", MapWord::RidgeIdentity),
-    ("procrustes", MapWord::Procrustes),
-];
+/// Bytes of feature maps that are held from the fit to the scores; of more photographs, those beyond are read again.
+const HELD_BYTES_MAX: usize = 1 << 30;
 
 /// The arguments of `etascope fit`.
 #[derive(Debug, Args)]
 pub struct FitArgs {
-    /// Photographs: files, folders of files, or `bundled:NAME`; without any the program's own
-    #[arg(value_name = "PHOTO", value_parser = parse_image)]
-    pub photos: Vec<ImageSource>,
+    /// Which photographs.
+    #[command(flatten)]
+    pub photographs: PhotoArgs,
     /// What is done to the photographs, as hue:60; several are done in their order
-    #[arg(long, value_name = "EDIT", required = true,
+    #[arg(long, value_name = "EDIT", required_unless_present = "pairs",
           value_parser = |text: &str| text.parse::<Manipulation>())]
     pub manipulation: Vec<Manipulation>,
     /// Encoder, see `etascope encoders`
@@ -76,7 +47,8 @@ pub struct FitArgs {
     /// Stage whose feature maps are mapped
     #[arg(long, value_name = "NAME")]
     pub stage: String,
-    /// Kind of map: identity, additive, linear, ridge, ridge-identity or procrustes
+    /// Kind of map: identity, additive, linear, ridge, ridge-identity, procrustes or per-position; or trained by gradient
+    /// descent: trained-linear, mlp, cnn, transformer or transformer-positions
     #[arg(long, value_name = "KIND", default_value = "ridge-identity",
           value_parser = |text: &str| parse_word(&MAPS, text))]
     pub map: MapWord,
@@ -86,7 +58,23 @@ pub struct FitArgs {
     /// Use vectors as they are, without normalising each channel
     #[arg(long)]
     pub raw: bool,
-    /// Seed of the split into training, validation and held-out photographs
+    /// Random crops of each training photograph that are fitted to beside the whole of it; half of them are mirrored
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub crops: usize,
+    /// Sides of the crops as shares of the photograph's shorter side, least and largest
+    #[arg(long, value_name = "MIN,MAX", default_value = "0.4,1", value_parser = parse_scale)]
+    pub crop_scale: [f64; 2],
+    /// Epochs of a trained map at most
+    #[arg(long, value_name = "N", default_value_t = TrainingConfig::default().epochs)]
+    pub epochs: usize,
+    /// Learning rate of a trained map
+    #[arg(long, value_name = "RATE", default_value_t = TrainingConfig::default().rate)]
+    pub rate: f64,
+    /// Loss of a trained map: blend (the paper's), mse, huber or mean-cosine
+    #[arg(long, value_name = "LOSS", default_value = "blend",
+          value_parser = |text: &str| parse_word(&LOSSES, text))]
+    pub loss: Loss,
+    /// Seed of the split into training, validation and held-out photographs, of the crops and of a training
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Share of the photographs that choose γ
@@ -98,9 +86,23 @@ pub struct FitArgs {
     /// Name of the files without extension
     #[arg(long, value_name = "NAME", default_value = "map")]
     pub stem: String,
+    /// Feature maps on disk.
+    #[command(flatten)]
+    pub cache: CacheArgs,
     /// Where, and what is written.
     #[command(flatten)]
     pub compute: ComputeArgs,
+}
+
+fn parse_scale(text: &str) -> std::result::Result<[f64; 2], String> {
+    let shares: Option<Vec<f64>> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok())
+        .collect();
+    match shares.as_deref() {
+        Some(&[least, most]) => Ok([least, most]),
+        _ => Err("give two shares, the smaller first, as 0.4,1".to_owned()),
+    }
 }
 
 fn parse_gamma(text: &str) -> std::result::Result<f64, String> {
@@ -117,7 +119,7 @@ fn parse_gamma(text: &str) -> std::result::Result<f64, String> {
 /// because the map would silently be another one.
 pub fn run(args: &FitArgs) -> Result<()> {
     check_stem(&args.stem)?;
-    args.check_gamma()?;
+    args.map.check_gamma(args.gamma)?;
     let named: Vec<String> = args.encoder.iter().cloned().collect();
     let names = encoders(&named, args.weights.as_deref())?;
     let name = names.first().map_or("", String::as_str);
@@ -125,102 +127,78 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let Readout::Stage(stage) = ReadoutName::Stage(args.stage.clone()).resolve(spec)? else {
         return Err(no_stage());
     };
-    let [channels, ..] = spec.readout_shape(&Readout::Stage(stage))?;
-    let sources = args.sources()?;
-    let compute = Compute::start(&args.compute, 2 * sources.len())?;
-
-    // Photographs are read again for each pass and not kept: sums and scores are all that is.
-    let background = args.compute.background;
-    let mut hashes = Vec::with_capacity(sources.len());
-    for source in &sources {
-        hashes.push(source.open(background)?.sha256);
-    }
-    let keys: Vec<&str> = hashes.iter().map(String::as_str).collect();
+    let (mut sources, report) = args.photographs.sources()?;
+    let held_out = args.photographs.held_out()?;
     let shares = Shares {
         validation: args.validation,
-        held_out: args.held_out,
-    };
-    let parts = split_by_photograph(&keys, shares, args.seed)?;
-    let pictures = Pictures {
-        encoder: compute.load(name, WeightsKind::Trained)?,
-        stage,
-        manipulations: &args.manipulation,
-    };
-    let reorder = symmetries(&args.manipulation);
-    let mut train = FitSums::new(channels, reorder.clone());
-    let mut validation = FitSums::new(channels, reorder.clone());
-    let labels = names::distinct(&sources);
-    let mut photographs = Vec::with_capacity(sources.len());
-    for (i, source) in sources.iter().enumerate() {
-        compute.bar.set_message(format!("{} · encoding", labels[i]));
-        let photo: Photo = source.open(background)?;
-        let sums = match parts[i] {
-            Part::Train => Some(&mut train),
-            Part::Validation => Some(&mut validation),
-            Part::HeldOut => None,
-        };
-        let mut steps = photo.treatment.clone();
-        if let Some(sums) = sums {
-            let pair = pictures.pair(&photo)?;
-            sums.add(&pair.original, &pair.edited)?;
-            steps = pair.steps;
+        held_out: if held_out.is_empty() {
+            args.held_out
         } else {
-            steps.push(spec.preprocessing.apply(&photo)?.steps);
+            0.0
+        },
+    };
+    let mut hashes: Vec<String> = sources.iter().map(Source::sha256).collect::<Result<_>>()?;
+    let drawn: Vec<&str> = hashes.iter().map(String::as_str).collect();
+    let mut parts = split_by_photograph(&drawn, shares, args.seed)?;
+    for source in held_out {
+        let hash = source.sha256()?;
+        if hashes.contains(&hash) {
+            return Err(also_fitted(&source));
         }
-        photographs.push(FittedPhoto {
-            name: labels[i].clone(),
-            sha256: photo.sha256,
-            part: parts[i],
-            steps,
-        });
-        compute.bar.inc(STEPS);
+        parts.push(Part::HeldOut);
+        hashes.push(hash);
+        sources.push(source);
     }
-
-    let (kind, choice) = args.kind(&mut train, &mut validation)?;
-    let map = train.fit(kind, !args.raw)?;
-    let mut scores = Vec::new();
-    for (i, source) in sources.iter().enumerate() {
-        compute.bar.set_message(format!("{} · scoring", labels[i]));
-        let pair = pictures.pair(&source.open(background)?)?;
-        let candidates = [
-            ("identity", pair.original.clone()),
-            ("reorder", reordered(&pair.original, &reorder)?),
-            ("map", map.map(&pair.original)?),
-        ];
-        for (method, features) in &candidates {
-            scores.push(Score::of(
-                &labels[i],
-                parts[i],
-                method,
-                features,
-                &pair.edited,
-            )?);
-        }
-        compute.bar.inc(STEPS);
-    }
+    let keys: Vec<&str> = hashes.iter().map(String::as_str).collect();
+    let compute = Compute::start(&args.compute, sources.len() + 1)?;
+    let encoder = compute.load(name, WeightsKind::Trained)?;
+    let photographs = Photographs {
+        args,
+        sources: &sources,
+        labels: names::distinct(&(sources.iter().map(|s| s.image.clone())).collect::<Vec<_>>()),
+        parts: &parts,
+        encoder: StageEncoder::new(encoder, stage, args.cache.open())?,
+    };
+    let shape = spec.readout_shape(&Readout::Stage(stage))?;
+    let reorder = symmetries(&args.manipulation);
+    let (fitted, read) = match args.map {
+        MapWord::Trained(kind) => photographs.train(kind, reorder, &compute)?,
+        _ => photographs.solve(shape, reorder, &compute)?,
+    };
+    let scores = photographs.scores(&fitted.map, read.held)?;
     compute.bar.finish_and_clear();
 
-    let train_hashes: Vec<&str> = (keys.iter().zip(&parts))
-        .filter(|(_, part)| **part == Part::Train)
+    // What an outside editor has made of a photograph is as much of the data as the photograph.
+    let is_train = |part: &Part| *part == Part::Train;
+    let mut data: String = (keys.iter().zip(&parts))
+        .filter(|(_, part)| is_train(part))
         .map(|(key, _)| *key)
         .collect();
+    data.extend(read.edit_hashes);
+    if let Some(crops) = args.crop_set() {
+        data.push_str(&format!("{crops:?}"));
+    }
     let file = MapFile {
         encoder: name.to_owned(),
-        weights_id: pictures.encoder.weights_id.clone(),
+        weights_id: photographs.encoder.encoder().weights_id.clone(),
         stage: args.stage.clone(),
         manipulations: args.manipulation.clone(),
-        data_sha256: sha256_hex(train_hashes.concat().as_bytes()),
-        photographs: train_hashes.len(),
-        vectors: train.moments()?.count as usize,
-        map,
+        data_sha256: sha256_hex(data.as_bytes()),
+        photographs: parts.iter().filter(|part| is_train(part)).count(),
+        vectors: fitted.vectors,
+        map: fitted.map,
     };
     let run = FitRun {
         encoder_title: spec.title.to_string(),
-        device: compute.device().to_owned(),
+        device: compute.device_name().to_owned(),
         seed: args.seed,
         shares,
-        photographs,
-        choice,
+        photographs: read.photographs,
+        crops: args.crop_set(),
+        pairs: report,
+        encoded: photographs.encoder.passes(),
+        recalled: photographs.encoder.recalled(),
+        choice: fitted.choice,
         scores,
         file,
     };
@@ -242,100 +220,219 @@ fn no_stage() -> Error {
     )
 }
 
+/// A photograph cannot be held out from a fit to itself.
+fn also_fitted(source: &Source) -> Error {
+    let name = write_image(&source.image).unwrap_or_default();
+    Error::new(
+        ErrorKind::Request,
+        format!("cannot hold “{name}” out"),
+        "the same file is among the other photographs",
+        "Leave it out there",
+    )
+}
+
 impl FitArgs {
-    fn check_gamma(&self) -> Result<()> {
-        if self.gamma.is_none() || matches!(self.map, MapWord::Ridge | MapWord::RidgeIdentity) {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Request,
-            "cannot use --gamma",
-            "this kind of map has no penalty",
-            "Leave it out, or choose --map ridge or ridge-identity",
-        ))
-    }
-
-    /// The photographs: those given, folders replaced by the pictures in them; the bundled ones where none is.
-    fn sources(&self) -> Result<Vec<ImageSource>> {
-        if self.photos.is_empty() {
-            return Ok(bundled::NAMES
-                .map(|name| ImageSource::Bundled(name.to_owned()))
-                .to_vec());
-        }
-        let mut sources = Vec::new();
-        for photo in &self.photos {
-            match photo {
-                ImageSource::Path(path) if path.is_dir() => {
-                    let found = pairs::pictures(path, &mut Vec::new())?;
-                    if found.is_empty() {
-                        return Err(no_pictures(path));
-                    }
-                    sources.extend(found.into_iter().map(ImageSource::Path));
-                }
-                photo => sources.push(photo.clone()),
-            }
-        }
-        Ok(sources)
-    }
-
-    /// The kind of map with its γ: the one given, or the one with the least error on validation photographs,
-    /// found from sums alone.
-    fn kind(
-        &self,
-        train: &mut FitSums,
-        validation: &mut FitSums,
-    ) -> Result<(MapKind, Option<GammaChoice>)> {
-        let candidates = match (self.map, self.gamma) {
-            (MapWord::Identity, _) => return Ok((MapKind::Identity, None)),
-            (MapWord::Additive, _) => return Ok((MapKind::Additive, None)),
-            (MapWord::Linear, _) => return Ok((MapKind::Linear, None)),
-            (MapWord::Procrustes, _) => return Ok((MapKind::Procrustes, None)),
-            (MapWord::Ridge, Some(gamma)) => return Ok((MapKind::Ridge { gamma }, None)),
-            (MapWord::RidgeIdentity, Some(gamma)) => {
-                return Ok((MapKind::RidgeToIdentity { gamma }, None));
-            }
-            (MapWord::Ridge, None) => RIDGE_GAMMAS,
-            (MapWord::RidgeIdentity, None) => IDENTITY_GAMMAS,
-        };
-        if validation.pictures() == 0 {
-            return Err(Error::new(
-                ErrorKind::Request,
-                "cannot choose γ",
-                "no photograph is for validation",
-                "Give a share with --validation, or γ with --gamma",
-            ));
-        }
-        let (mut seen, mut unseen) = (train.moments()?, validation.moments()?);
-        if !self.raw {
-            let normalisation = seen.normalisation();
-            seen = seen.normalised(&normalisation);
-            unseen = unseen.normalised(&normalisation);
-        }
-        let is_plain = self.map == MapWord::Ridge;
-        let fit = |gamma| match is_plain {
-            true => ridge(&seen, gamma),
-            false => ridge_to_identity(&seen, gamma),
-        };
-        let (gamma, errors) = choose_gamma(fit, &candidates, &unseen)?;
-        let kind = match is_plain {
-            true => MapKind::Ridge { gamma },
-            false => MapKind::RidgeToIdentity { gamma },
-        };
-        let choice = GammaChoice {
-            candidates: candidates.to_vec(),
-            errors,
-        };
-        Ok((kind, Some(choice)))
+    /// The crops of each training photograph; `None` where there are none.
+    fn crop_set(&self) -> Option<CropSet> {
+        (self.crops > 0).then_some(CropSet {
+            count: self.crops,
+            scale: self.crop_scale,
+            seed: self.seed,
+        })
     }
 }
 
-fn no_pictures(folder: &Path) -> Error {
-    Error::new(
-        ErrorKind::Image,
-        format!("cannot use the folder “{}”", folder.display()),
-        "no picture lies in it",
-        "Choose a folder with photographs; folders inside are not searched",
-    )
+/// The photographs of a fit with what they are for.
+struct Photographs<'a> {
+    args: &'a FitArgs,
+    sources: &'a [Source],
+    labels: Vec<String>,
+    parts: &'a [Part],
+    encoder: StageEncoder,
+}
+
+/// What one pass over the photographs leaves.
+#[derive(Default)]
+struct Read {
+    photographs: Vec<FittedPhoto>,
+    /// Feature maps of the whole photographs, as far as there is room for them.
+    held: Vec<Option<Pair>>,
+    /// Hashes of the training photographs' edits by an outside editor.
+    edit_hashes: Vec<String>,
+}
+
+/// A fitted map.
+struct FittedMap {
+    map: EditMap,
+    choice: Option<GammaChoice>,
+    vectors: usize,
+}
+
+impl Photographs<'_> {
+    /// The whole of a photograph with its edit, and whatever `more` makes of the two.
+    fn opened<T>(
+        &self,
+        index: usize,
+        more: impl FnOnce(&Photo, Edit<'_>) -> Result<T>,
+    ) -> Result<(Photo, Option<Photo>, EncodedPair, T)> {
+        let (photo, edited) = self.sources[index].open(self.args.compute.background)?;
+        let edit = match &edited {
+            Some(edited) => Edit::To(edited),
+            None => Edit::By(&self.args.manipulation),
+        };
+        let pair = self.encoder.pair(&photo, edit)?;
+        let more = more(&photo, edit)?;
+        Ok((photo, edited, pair, more))
+    }
+
+    /// Decodes and encodes each photograph once; `take` gets the whole of each with its part, and then the crops of
+    /// those to fit to. Crops go where their photograph goes, so that no part of a held-out photograph is ever fitted to.
+    fn read(
+        &self,
+        compute: &Compute,
+        mut take: impl FnMut(Part, &Pair) -> Result<()>,
+    ) -> Result<Read> {
+        let mut read = Read::default();
+        let mut held_bytes = 0;
+        for (index, &part) in self.parts.iter().enumerate() {
+            let label = &self.labels[index];
+            compute.bar.set_message(format!("{label} · encoding"));
+            let crops = self.args.crop_set().filter(|_| part == Part::Train);
+            let (photo, edited, whole, crops) = self.opened(index, |photo, edit| {
+                let pairs = crops.map(|crops| self.encoder.crop_pairs(photo, edit, &crops));
+                pairs.transpose()
+            })?;
+            take(part, &whole.features)?;
+            for pair in crops.iter().flatten() {
+                take(part, pair)?;
+            }
+            if part == Part::Train {
+                read.edit_hashes.extend(edited.map(|edited| edited.sha256));
+            }
+            read.photographs.push(FittedPhoto {
+                name: label.clone(),
+                sha256: photo.sha256,
+                part,
+                steps: whole.steps,
+            });
+            let pair = whole.features;
+            held_bytes += 4 * (pair.original.vectors().len() + pair.edited.vectors().len());
+            read.held
+                .push((held_bytes <= HELD_BYTES_MAX).then_some(pair));
+            compute.bar.inc(STEPS);
+        }
+        Ok(read)
+    }
+
+    /// A map in closed form, from sums alone.
+    fn solve(
+        &self,
+        shape: [usize; 3],
+        reorder: Vec<GridSymmetry>,
+        compute: &Compute,
+    ) -> Result<(FittedMap, Read)> {
+        let FitArgs {
+            map, gamma, raw, ..
+        } = self.args;
+        let mut train = if *map == MapWord::PerPosition {
+            FitSums::with_positions(shape, reorder.clone())?
+        } else {
+            FitSums::new(shape[0], reorder.clone())
+        };
+        let mut validation = FitSums::new(shape[0], reorder);
+        let read = self.read(compute, |part, pair| match part {
+            Part::Train => train.add(&pair.original, &pair.edited),
+            Part::Validation => validation.add(&pair.original, &pair.edited),
+            Part::HeldOut => Ok(()),
+        })?;
+        compute.bar.set_message("fitting");
+        let (kind, choice) = map.closed_form(*gamma, !raw, &mut train, &mut validation)?;
+        let fitted = FittedMap {
+            map: train.fit(kind, !raw)?,
+            choice,
+            vectors: train.moments()?.count as usize,
+        };
+        compute.bar.inc(STEPS);
+        Ok((fitted, read))
+    }
+
+    /// A map that is trained on all pairs at once.
+    fn train(
+        &self,
+        kind: NetworkKind,
+        reorder: Vec<GridSymmetry>,
+        compute: &Compute,
+    ) -> Result<(FittedMap, Read)> {
+        let mut data = TrainingData::default();
+        let read = self.read(compute, |part, pair| {
+            let pairs = match part {
+                Part::Train => &mut data.train,
+                Part::Validation => &mut data.validation,
+                Part::HeldOut => &mut data.held_out,
+            };
+            pairs.push(pair.clone());
+            Ok(())
+        })?;
+        let vectors = data
+            .train
+            .iter()
+            .map(|pair| pair.original.positions())
+            .sum();
+        let config = TrainingConfig {
+            loss: self.args.loss,
+            rate: self.args.rate,
+            epochs: self.args.epochs,
+            seed: self.args.seed,
+            ..TrainingConfig::default()
+        };
+        let is_normalised = !self.args.raw;
+        let device = &compute.device;
+        let mut trainer = Trainer::new(kind, HIDDEN, config, reorder, is_normalised, data, device)?;
+        loop {
+            match trainer.step()? {
+                Step::Finished => break,
+                Step::Epoch(report) => {
+                    let EpochReport {
+                        epoch,
+                        validation_loss,
+                        ..
+                    } = report;
+                    compute.bar.inc(STEPS / config.epochs as u64);
+                    let loss = significant(validation_loss, 3);
+                    let message = format!("training · epoch {epoch}, validation loss {loss}");
+                    compute.bar.set_message(message);
+                }
+                Step::Batch { .. } => {}
+            }
+        }
+        let fitted = FittedMap {
+            map: trainer.map()?,
+            choice: None,
+            vectors,
+        };
+        Ok((fitted, read))
+    }
+
+    /// The map beside its baselines at each whole photograph. Those that are not held are read again.
+    fn scores(&self, map: &EditMap, held: Vec<Option<Pair>>) -> Result<Vec<Score>> {
+        let mut scores = Vec::new();
+        for (index, pair) in held.into_iter().enumerate() {
+            let pair = match pair {
+                Some(pair) => pair,
+                None => self.opened(index, |_, _| Ok(()))?.2.features,
+            };
+            let candidates = [
+                ("identity", pair.original.clone()),
+                ("reorder", reordered(&pair.original, &map.reorder)?),
+                ("map", map.map(&pair.original)?),
+            ];
+            let (label, part) = (&self.labels[index], self.parts[index]);
+            for (method, features) in &candidates {
+                scores.push(Score::of(label, part, method, features, &pair.edited)?);
+            }
+        }
+        Ok(scores)
+    }
 }
 
 /// What the map is, and its mean scores beside the baselines'.
@@ -353,11 +450,17 @@ fn summary(run: &FitRun) -> String {
             cell(Some(mean.mse)),
         ]);
     }
+    let pairs = match &run.pairs {
+        Some(report) => format!("{}\n", report.summary()),
+        None => String::new(),
+    };
     format!(
-        "{}; training photographs: {}, vectors: {}\n{}",
+        "{pairs}{}; training photographs: {}, vectors: {}; pictures encoded: {}, found in the cache: {}\n{}",
         kind.title(),
         run.file.photographs,
         run.file.vectors,
+        run.encoded,
+        run.recalled,
         table(&rows)
     )
 }

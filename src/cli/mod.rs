@@ -13,8 +13,10 @@ mod edit;
 mod encoders;
 mod fit;
 mod job;
+mod judge;
+mod map_kind;
 mod names;
-mod pictures;
+mod photographs;
 mod profile;
 mod spectrum;
 mod table;
@@ -27,11 +29,13 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use command_line::command_line;
-pub use compute::ComputeArgs;
+pub use compute::{CacheArgs, ComputeArgs};
 pub use edit::{EditArgs, Ranks};
 pub use encoders::EncodersArgs;
-pub use fit::{FitArgs, MapWord};
+pub use fit::FitArgs;
 pub use job::{ProfileArgs, ProfileJob};
+pub use map_kind::MapWord;
+pub use photographs::PhotoArgs;
 pub use spectrum::SpectrumArgs;
 pub use window::WindowArgs;
 

@@ -215,7 +215,7 @@ fn spectrum(
         image_steps,
         encoder_title: spec.title.to_string(),
         weights_id: encoder.weights_id.clone(),
-        device: compute.device().to_owned(),
+        device: compute.device_name().to_owned(),
         recipe: recipe.clone(),
         readout: write_readout(&recipe.readout, spec).unwrap_or_default(),
         feature_len,

@@ -111,6 +111,23 @@ impl ChainPlan {
         weights: &mut Weights<'_>,
         at: &Placement,
     ) -> Result<Chain> {
+        let trunk = self.load_trunk(weights, at)?;
+        let mut linear = |linear: &LinearPlan| linear.load(weights, at);
+        Ok(Chain {
+            spec,
+            trunk,
+            grid: self.grid,
+            hidden: self.hidden.iter().map(&mut linear).collect::<Result<_>>()?,
+            classifier: linear(&self.classifier)?,
+        })
+    }
+
+    /// The layers before the grid alone; nothing else of the weights is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_trunk(&self, weights: &mut Weights<'_>, at: &Placement) -> Result<Trunk> {
         let mut layer = |layer: &ChainLayer| -> Result<(Operation, bool)> {
             let operation = match &layer.operation {
                 ChainOperation::Conv(conv) => {
@@ -120,14 +137,8 @@ impl ChainPlan {
             };
             Ok((operation, layer.exposed))
         };
-        let layers = self.layers.iter().map(&mut layer).collect::<Result<_>>()?;
-        let mut linear = |linear: &LinearPlan| linear.load(weights, at);
-        Ok(Chain {
-            spec,
-            layers,
-            grid: self.grid,
-            hidden: self.hidden.iter().map(&mut linear).collect::<Result<_>>()?,
-            classifier: linear(&self.classifier)?,
+        Ok(Trunk {
+            layers: self.layers.iter().map(&mut layer).collect::<Result<_>>()?,
         })
     }
 }
@@ -136,11 +147,39 @@ impl ChainPlan {
 #[derive(Debug)]
 pub struct Chain {
     spec: EncoderSpec,
-    /// Each with whether its output is a stage.
-    layers: Vec<(Operation, bool)>,
+    trunk: Trunk,
     grid: usize,
     hidden: Vec<Linear>,
     classifier: Linear,
+}
+
+/// Its layers before the grid, which take inputs of any size.
+#[derive(Debug)]
+pub struct Trunk {
+    /// Each with whether its output is a stage.
+    layers: Vec<(Operation, bool)>,
+}
+
+impl Trunk {
+    /// Runs the layers on inputs in the network's own space and shows the stages by number; returns the last output.
+    pub fn visit(
+        &self,
+        mut x: Value,
+        show: &mut dyn FnMut(usize, &Value) -> ControlFlow<()>,
+    ) -> ControlFlow<(), Value> {
+        let mut stage = 0;
+        for (operation, exposed) in &self.layers {
+            x = match operation {
+                Operation::Conv(conv) => x.conv2d(conv),
+                Operation::Pool(pool) => x.max_pool(*pool),
+            };
+            if *exposed {
+                show(stage, &x)?;
+                stage += 1;
+            }
+        }
+        ControlFlow::Continue(x)
+    }
 }
 
 #[derive(Debug)]
@@ -154,18 +193,9 @@ impl Encoder for Chain {
         &self.spec
     }
 
-    fn visit(&self, mut x: Value, visitor: &mut Visitor<'_>) -> ControlFlow<()> {
-        let mut stage = 0;
-        for (operation, exposed) in &self.layers {
-            x = match operation {
-                Operation::Conv(conv) => x.conv2d(conv),
-                Operation::Pool(pool) => x.max_pool(*pool),
-            };
-            if *exposed {
-                visitor(Readout::Stage(stage), &x)?;
-                stage += 1;
-            }
-        }
+    fn visit(&self, x: Value, visitor: &mut Visitor<'_>) -> ControlFlow<()> {
+        let mut show = |stage, x: &Value| visitor(Readout::Stage(stage), x);
+        let x = self.trunk.visit(x, &mut show)?;
         let x = x.grid_mean(self.grid).flatten();
         let hidden = self.hidden.iter();
         let x = hidden.fold(x, |x, linear| x.linear(linear).relu());

@@ -201,7 +201,8 @@ pub trait Encoder: Send + Sync {
     }
 }
 
-fn normalised(pixels: Value, recipe: &Preprocessing) -> Value {
+/// RGB pixels in [0, 1] brought into the space of a network that reads pictures by `recipe`.
+pub fn normalised(pixels: Value, recipe: &Preprocessing) -> Value {
     let pixels = match recipe.channels {
         ChannelOrder::Rgb => pixels,
         ChannelOrder::Bgr => pixels.reverse_channels(),

@@ -24,20 +24,29 @@ pub fn render(svg: &str, dpi: f64) -> Result<Vec<u8>> {
     let size = tree.size();
     let width = pixels(f64::from(size.width()) * scale)?;
     let height = pixels(f64::from(size.height()) * scale)?;
+    let transform =
+        usvg::Transform::from_scale(width as f32 / size.width(), height as f32 / size.height());
+    encode(&drawn(&tree, width, height, transform)?, width, height, dpi)
+}
+
+/// A drawing on white: `width · height · 3` values.
+pub(super) fn drawn(
+    tree: &usvg::Tree,
+    width: u32,
+    height: u32,
+    transform: usvg::Transform,
+) -> Result<Vec<u8>> {
+    let [width, height] = [pixels(f64::from(width))?, pixels(f64::from(height))?];
     let mut pixmap = tiny_skia::Pixmap::new(width, height)
         .ok_or_else(|| failed(format!("there is no room for {width} × {height} pixels")))?;
     pixmap.fill(tiny_skia::Color::WHITE);
-    let transform =
-        usvg::Transform::from_scale(width as f32 / size.width(), height as f32 / size.height());
-    resvg::render(&tree, transform, &mut pixmap.as_mut());
+    resvg::render(tree, transform, &mut pixmap.as_mut());
+    let values = pixmap.data().as_chunks::<4>().0.iter();
+    Ok(values.flat_map(|&[r, g, b, _]| [r, g, b]).collect())
+}
 
-    let rgb: Vec<u8> = pixmap
-        .data()
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .flat_map(|&[r, g, b, _]| [r, g, b])
-        .collect();
+/// Pixels as a PNG file that says `dpi` pixels an inch.
+pub(super) fn encode(rgb: &[u8], width: u32, height: u32, dpi: f64) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -50,7 +59,7 @@ pub fn render(svg: &str, dpi: f64) -> Result<Vec<u8>> {
         unit: png::Unit::Meter,
     }));
     let mut writer = encoder.write_header().map_err(failed)?;
-    writer.write_image_data(&rgb).map_err(failed)?;
+    writer.write_image_data(rgb).map_err(failed)?;
     writer.finish().map_err(failed)?;
     Ok(file)
 }

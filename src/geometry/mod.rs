@@ -7,11 +7,14 @@
 pub mod decode;
 pub mod directions;
 pub mod encoder_field;
+pub mod encoding;
 pub mod estimator;
+pub mod feature_cache;
 pub mod field;
 mod gram;
 pub mod learn;
 pub mod maps;
+pub mod perceptual;
 pub mod profile;
 pub mod profiler;
 pub mod spectrum;

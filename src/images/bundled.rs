@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Background, Photo, decode};
+use super::{Background, Photo, decode, sha256_hex};
 use crate::{Error, ErrorKind, Result};
 
 /// A photograph that comes with the program.
@@ -82,13 +82,27 @@ pub fn short_name(text: &str) -> String {
 /// # Errors
 /// [`ErrorKind::Request`] where there is none of that name.
 pub fn open(name: &str) -> Result<Photo> {
-    let Some(bundled) = PHOTOS.iter().find(|photo| photo.name == name) else {
-        return Err(Error::new(
-            ErrorKind::Request,
-            format!("cannot open “{name}”"),
-            "no bundled photograph has this name",
-            format!("Choose one of {}", NAMES.join(", ")),
-        ));
-    };
-    decode(bundled.bytes, name, Background::default())
+    decode(find(name)?.bytes, name, Background::default())
+}
+
+/// SHA-256 of the file of a bundled photograph, by which it is known.
+///
+/// # Errors
+/// As [`open`].
+pub fn file_sha256(name: &str) -> Result<String> {
+    Ok(sha256_hex(find(name)?.bytes))
+}
+
+fn find(name: &str) -> Result<&'static BundledPhoto> {
+    PHOTOS
+        .iter()
+        .find(|photo| photo.name == name)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Request,
+                format!("cannot open “{name}”"),
+                "no bundled photograph has this name",
+                format!("Choose one of {}", NAMES.join(", ")),
+            )
+        })
 }

@@ -127,16 +127,30 @@ impl From<ImageError> for Refusal {
     }
 }
 
+/// SHA-256 of the file of a photograph, by which it is known, without decoding it.
+///
+/// # Errors
+/// [`ErrorKind::Image`] for a path that cannot be read or is larger than what [`open`] reads.
+pub fn file_sha256(path: &Path) -> Result<String> {
+    read_file(path)
+        .map(|bytes| sha256_hex(&bytes))
+        .map_err(|refusal| refusal.into_error(&name_of(path)))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
 /// Reads a photograph from a file.
 ///
 /// # Errors
 /// [`ErrorKind::Image`] for a path that cannot be read, is no picture, is damaged, or is beyond the
 /// limits of this module.
 pub fn open(path: &Path, background: Background) -> Result<Photo> {
-    let name = path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
+    let name = name_of(path);
     let bytes = read_file(path).map_err(|refusal| refusal.into_error(&name))?;
     let photo = decode(&bytes, &name, background)?;
     Ok(Photo {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use decode::{decode, from_rgba, open};
+pub use decode::{decode, file_sha256, from_rgba, open};
 pub use manipulations::{GridSymmetry, Manipulation};
 pub use mask::{Disc, Mask};
 pub use picture::Picture;

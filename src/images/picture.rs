@@ -70,22 +70,23 @@ impl Picture {
             .collect()
     }
 
-    /// The picture at another width and height, by Pillow's bicubic filter with antialiasing.
+    /// The picture at another size, by Pillow's bicubic with antialiasing.
     ///
     /// # Errors
-    /// [`ErrorKind::Request`] where one of them is 0.
-    pub fn resized(&self, [width, height]: [usize; 2]) -> Result<Self> {
-        if width == 0 || height == 0 {
-            return Err(Error::new(
-                ErrorKind::Request,
-                "cannot resize the picture",
-                format!("{width} × {height} pixels are none"),
-                "Give a width and a height",
-            ));
+    /// [`ErrorKind::Image`] where a side would be 0.
+    pub fn resized(&self, width: usize, height: usize) -> Result<Self> {
+        if (width, height) == (self.width, self.height) {
+            return Ok(self.clone());
         }
-        let from = (self.width, self.height);
-        let rgb = resize(&self.rgb, from, (width, height), ResizeFilter::Bicubic);
-        Ok(Self { width, height, rgb })
+        if width == 0 || height == 0 {
+            return Self::new(width, height, Vec::new());
+        }
+        let (from, to) = ((self.width, self.height), (width, height));
+        Self::new(
+            width,
+            height,
+            resize(&self.rgb, from, to, ResizeFilter::Bicubic),
+        )
     }
 
     /// A picture of the same size from pixels in the order of [`Picture::rgb`].

@@ -5,8 +5,8 @@
 //! difference is weighted channel by channel (a learnt 1 × 1 convolution without bias, weights ≥ 0) and averaged
 //! over positions; the layers' values are added. From 0 up, 0 for equal maps; no units.
 //!
-//! The network is no part of this: AlexNet, whose input is scaled to [−1, 1] and then normalised.
-//! Feeding it [0, 1] is the classic mistake.
+//! The network is no part of this: [`crate::geometry::perceptual`] has AlexNet, whose input is scaled to [−1, 1] and
+//! then normalised. Feeding it [0, 1] is the classic mistake.
 
 use crate::features::FeatureMap;
 use crate::{Error, ErrorKind, Result};

@@ -13,8 +13,10 @@ use crate::Result;
 use crate::features::FeatureMap;
 use crate::figure::table::{self, Cell};
 use crate::figure::{Axis, Figure, Ink, Panel, Scale, Series};
-use crate::geometry::maps::{Cut, Decomposition, MapFile, Part, Shares};
+use crate::geometry::maps::{Cut, Decomposition, Fitted, MapFile, Part, Shares};
 use crate::geometry::spectrum::SpectrumReadout;
+use crate::images::crop::CropSet;
+use crate::images::pairs::PairReport;
 use crate::metrics::cosine::{cosines, median_cosine};
 use crate::metrics::mse::features_mse;
 
@@ -98,6 +100,14 @@ pub struct FitRun {
     pub shares: Shares,
     /// All photographs in their order.
     pub photographs: Vec<FittedPhoto>,
+    /// Random crops of the training photographs, `None` without any.
+    pub crops: Option<CropSet>,
+    /// How the pairs were found, where an outside editor has made the edits.
+    pub pairs: Option<PairReport>,
+    /// Pictures that were encoded.
+    pub encoded: usize,
+    /// Pictures whose feature maps were found in the cache.
+    pub recalled: usize,
     /// How γ was chosen; `None` where it was given or there is none.
     pub choice: Option<GammaChoice>,
     /// Scores, photograph by photograph.
@@ -232,6 +242,10 @@ fn fit_sidecar(run: &FitRun) -> Result<Value> {
         json!({ "w": entry(map), "edit": entry(edit) })
     });
     let written: Vec<String> = file.manipulations.iter().map(ToString::to_string).collect();
+    let training = match &file.map.fitted {
+        Fitted::Trained(map) => Some(map.record()),
+        _ => None,
+    };
     Ok(envelope(
         "fit",
         json!({
@@ -246,6 +260,10 @@ fn fit_sidecar(run: &FitRun) -> Result<Value> {
             "seed": run.seed,
             "shares": run.shares,
             "photographs": photographs,
+            "crops": run.crops,
+            "pairs": run.pairs.as_ref().map(pairs),
+            "encoded": run.encoded,
+            "found_in_cache": run.recalled,
             "train_photographs": file.photographs,
             "train_vectors": file.vectors,
             "data_sha256": file.data_sha256,
@@ -253,10 +271,28 @@ fn fit_sidecar(run: &FitRun) -> Result<Value> {
                 "candidates": choice.candidates,
                 "validation_mse": choice.errors,
             })),
+            "training": training,
             "mean_scores": scores,
             "spectra": spectra,
         }),
     ))
+}
+
+/// What did and did not match among the files of an outside editor, as file names.
+fn pairs(report: &PairReport) -> Value {
+    let name = |path: &PathBuf| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let names = |paths: &[PathBuf]| -> Vec<String> { paths.iter().filter_map(name).collect() };
+    let ambiguous = report.ambiguous.iter();
+    json!({
+        "found": report.pairs.iter().map(|pair| &pair.name).collect::<Vec<_>>(),
+        "originals_alone": names(&report.originals_alone),
+        "edits_alone": names(&report.edits_alone),
+        "ambiguous": ambiguous.map(|(_, files)| names(files)).collect::<Vec<_>>(),
+        "other_files": names(&report.ignored),
+    })
 }
 
 /// The figure: singular values of W and of W − I against their index on logarithmic axes.

@@ -11,6 +11,7 @@ use super::sidecar::envelope;
 use crate::Result;
 use crate::figure::table::{self, Cell};
 use crate::figure::{Axis, Figure, Guide, Ink, Marker, Panel, Series};
+use crate::geometry::decode::DecoderHeader;
 use crate::geometry::maps::{Cut, MapFile};
 
 /// Most ranks whose points are marked one by one.
@@ -23,6 +24,30 @@ pub struct Agreement {
     pub mdncs_features: Option<f64>,
     /// The same over the positions that the edit touches; `None` where it touches none.
     pub mdncs_features_masked: Option<f64>,
+    /// Mean squared difference of values, in the features' own units.
+    pub mse_features: f64,
+    /// The picture that is decoded from it beside the edited photograph; `None` without a decoder.
+    pub picture: Option<PictureAgreement>,
+}
+
+/// Agreement of a decoded picture with the edited photograph at the decoder's side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PictureAgreement {
+    /// Mean squared difference in squared grey levels.
+    pub mse: f64,
+    /// SSIM with the 7 × 7 uniform window; `None` for pictures smaller than that.
+    pub ssim: Option<f64>,
+    /// LPIPS v0.1 over AlexNet; `None` without its weights.
+    pub lpips: Option<f64>,
+}
+
+/// Whether LPIPS could be computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LpipsNote {
+    /// SHA-256 of AlexNet's weights.
+    Weights(String),
+    /// Why it could not, and what to do.
+    Absent(String),
 }
 
 /// Agreement at one rank.
@@ -47,6 +72,12 @@ pub struct SweepRun {
     pub image_sha256: String,
     /// Decoding and preparation, for people.
     pub image_steps: Vec<String>,
+    /// SHA-256 of the edited photograph's file, where an outside editor has made it.
+    pub edited_sha256: Option<String>,
+    /// Pictures that were encoded.
+    pub encoded: usize,
+    /// Pictures whose feature maps were found in the cache.
+    pub recalled: usize,
     /// Name of the encoder for people.
     pub encoder_title: String,
     /// Name of the compute device.
@@ -57,7 +88,11 @@ pub struct SweepRun {
     pub masked_positions: usize,
     /// Positions of the grid.
     pub positions: usize,
-    /// Scores, cut by cut, ranks ascending.
+    /// The decoder that drew pictures of the features, if there was one.
+    pub decoder: Option<DecoderHeader>,
+    /// Whether LPIPS could be computed; `None` without a decoder.
+    pub lpips: Option<LpipsNote>,
+    /// Scores, cut by cut, ranks ascending; none of a map without a matrix.
     pub scores: Vec<RankScore>,
     /// The unedited features.
     pub identity: Agreement,
@@ -65,6 +100,8 @@ pub struct SweepRun {
     pub reorder: Agreement,
     /// The map at its full rank.
     pub full: Agreement,
+    /// The edited photograph's own features, decoded: what the decoder makes of what every map aims at; `None` without a decoder.
+    pub reconstruction: Option<Agreement>,
     /// The map.
     pub file: MapFile,
 }
@@ -78,25 +115,42 @@ pub fn cut_word(cut: Cut) -> &'static str {
 }
 
 impl SweepRun {
-    /// The lines that a sweep is seen against, as they are written.
-    fn references(&self) -> [(&'static str, &Agreement); 3] {
-        [
+    /// What a sweep is seen against, as it is written: `identity`, `reorder`, `map` and, with a decoder, `target`.
+    pub fn references(&self) -> Vec<(&'static str, &Agreement)> {
+        let mut references = vec![
             ("identity", &self.identity),
             ("reorder", &self.reorder),
             ("map", &self.full),
-        ]
+        ];
+        references.extend((self.reconstruction.as_ref()).map(|agreement| ("target", agreement)));
+        references
     }
 }
 
-/// Columns of the table. `cut` is `edit` or `w`; the rows `identity`, `reorder` and `map` are what the sweep is seen against
-/// and have no rank. An undefined number is an empty field.
-pub const SWEEP_COLUMNS: [&str; 6] = [
+/// A reference of a sweep for people.
+pub fn reference_title(name: &str) -> &str {
+    match name {
+        "map" => "full map",
+        "target" => "edited photograph, decoded",
+        name => name,
+    }
+}
+
+/// Columns of the table. `cut` is `edit` or `w`; the rows `identity`, `reorder`, `map` and `target` (the edited
+/// photograph's own features, of which the pictures alone say something) are what the sweep is seen against and have no rank.
+/// `mse_picture` (squared grey levels), `ssim` and `lpips` compare what is decoded with the edited photograph. An undefined number
+/// is an empty field.
+pub const SWEEP_COLUMNS: [&str; 10] = [
     "image",
     "cut",
     "rank",
     "mdncs_features",
     "mdncs_features_masked",
     "energy_kept",
+    "mse_features",
+    "mse_picture",
+    "ssim",
+    "lpips",
 ];
 
 /// The table: one row for each cut and rank, then the references.
@@ -113,6 +167,10 @@ pub fn sweep_csv(run: &SweepRun) -> Result<String> {
             number(agreement.mdncs_features),
             number(agreement.mdncs_features_masked),
             number(energy),
+            Cell::Number(agreement.mse_features),
+            number(agreement.picture.map(|picture| picture.mse)),
+            number(agreement.picture.and_then(|picture| picture.ssim)),
+            number(agreement.picture.and_then(|picture| picture.lpips)),
         ]
     };
     let ranks = run.scores.iter().map(|score| {
@@ -139,6 +197,12 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
         json!({
             "mdncs_features": agreement.mdncs_features,
             "mdncs_features_masked": agreement.mdncs_features_masked,
+            "mse_features": agreement.mse_features,
+            "picture": agreement.picture.map(|picture| json!({
+                "mse": picture.mse,
+                "ssim_uniform": picture.ssim,
+                "lpips": picture.lpips,
+            })),
         })
     };
     let mut cuts: Vec<Cut> = run.scores.iter().map(|score| score.cut).collect();
@@ -156,6 +220,9 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
         "edit",
         json!({
             "image": { "name": run.image, "sha256": run.image_sha256, "steps": run.image_steps },
+            "edited_sha256": run.edited_sha256,
+            "encoded": run.encoded,
+            "found_in_cache": run.recalled,
             "encoder": { "name": file.encoder, "title": run.encoder_title },
             "weights": { "kind": "trained", "id": file.weights_id },
             "stage": file.stage,
@@ -170,6 +237,11 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
                 "photographs": file.photographs,
                 "vectors": file.vectors,
             },
+            "decoder": run.decoder,
+            "lpips": run.lpips.as_ref().map(|note| match note {
+                LpipsNote::Weights(id) => json!({ "weights": id }),
+                LpipsNote::Absent(why) => json!({ "absent": why }),
+            }),
             "cuts": cuts,
             "positions": run.positions,
             "masked_positions": run.masked_positions,
@@ -178,17 +250,21 @@ fn sweep_sidecar(run: &SweepRun) -> Value {
     )
 }
 
-/// The figure: (a) MdnCS over all positions against rank, (b) over those that the edit touches, where there are any; the full
-/// map, the identity and, for edits that turn the picture, the reorder are lines across.
+/// The figure: (a) MdnCS over all positions against rank, (b) over those that the edit touches, where there are any, and LPIPS of
+/// what is decoded, where it could be computed; the full map, the identity and, for edits that turn the picture, the reorder are lines across.
 fn sweep_figure(run: &SweepRun) -> Figure {
-    let whole = panel(run, "MdnCS (features)", |agreement| {
+    let whole = panel(run, "MdnCS (features)", false, |agreement| {
         agreement.mdncs_features
     });
     let mut panels = vec![whole];
     if run.masked_positions > 0 {
-        panels.push(panel(run, "masked MdnCS (features)", |agreement| {
+        panels.push(panel(run, "masked MdnCS (features)", false, |agreement| {
             agreement.mdncs_features_masked
         }));
+    }
+    let lpips = |agreement: &Agreement| agreement.picture.and_then(|picture| picture.lpips);
+    if lpips(&run.full).is_some() {
+        panels.push(panel(run, "LPIPS (decoded)", true, lpips));
     }
     Figure {
         width_mm: if panels.len() > 1 {
@@ -203,7 +279,12 @@ fn sweep_figure(run: &SweepRun) -> Figure {
     }
 }
 
-fn panel(run: &SweepRun, label: &str, value: fn(&Agreement) -> Option<f64>) -> Panel {
+fn panel(
+    run: &SweepRun,
+    label: &str,
+    is_of_pictures: bool,
+    value: fn(&Agreement) -> Option<f64>,
+) -> Panel {
     let mut series: Vec<Series> = Vec::new();
     for (hue, cut) in [Cut::Edit, Cut::Map].into_iter().enumerate() {
         let scores = || run.scores.iter().filter(|score| score.cut == cut);
@@ -229,10 +310,17 @@ fn panel(run: &SweepRun, label: &str, value: fn(&Agreement) -> Option<f64>) -> P
         .references()
         .into_iter()
         .filter(|(name, _)| turns || *name != "reorder")
+        // The target's own features agree with themselves; of them the picture alone says something.
+        .filter(|(name, _)| is_of_pictures || *name != "target")
         .filter_map(|(name, agreement)| {
             Some(Guide::Horizontal {
                 at: value(agreement)?,
-                label: if name == "map" { "full map" } else { name }.to_owned(),
+                label: if name == "target" {
+                    "decoder"
+                } else {
+                    reference_title(name)
+                }
+                .to_owned(),
             })
         });
     Panel {
@@ -249,7 +337,8 @@ fn panel(run: &SweepRun, label: &str, value: fn(&Agreement) -> Option<f64>) -> P
     }
 }
 
-/// Writes table, sidecar and figures of a sweep, all or none, and returns their paths.
+/// Writes table, sidecar and figures of a sweep, all or none, and returns their paths. A map without a matrix has no ranks and
+/// therefore no figure.
 ///
 /// # Errors
 /// As [`super::write`].
@@ -259,7 +348,11 @@ pub fn write_sweep(
     formats: &[ExportFormat],
     run: &SweepRun,
 ) -> Result<Vec<PathBuf>> {
-    write_formats(folder, stem, formats, |format| match format {
+    let is_drawn = |format: &ExportFormat| {
+        !run.scores.is_empty() || matches!(format, ExportFormat::Csv | ExportFormat::Json)
+    };
+    let formats: Vec<ExportFormat> = formats.iter().copied().filter(is_drawn).collect();
+    write_formats(folder, stem, &formats, |format| match format {
         ExportFormat::Csv => Ok(sweep_csv(run)?.into_bytes()),
         ExportFormat::Json => Ok(json_file(&sweep_sidecar(run))),
         ExportFormat::Svg | ExportFormat::Png => drawn(&sweep_figure(run), format),

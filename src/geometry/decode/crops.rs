@@ -6,21 +6,17 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::Result;
-use crate::images::{Photo, crop};
+use crate::images::Photo;
+use crate::images::crop::Square;
 
 /// A square of a photograph at `side` pixels, mirrored and tinted at random: values in [0, 1], channel, row, column. Its size
 /// in the photograph is between `side` and all of it.
 pub fn random_crop(photo: &Photo, side: usize, rng: &mut ChaCha8Rng) -> Result<Vec<f32>> {
-    let (width, height) = (photo.width as usize, photo.height as usize);
-    let short = width.min(height);
-    let least = side.min(short) as f64;
-    let cut = (least * (short as f64 / least).powf(rng.random::<f64>())).round() as usize;
-    let cut = cut.clamp(1, short);
-    let place = [width, height].map(|len| rng.random_range(0..=len - cut));
-    let mut planes = crop::square(photo, place, cut, side)?.planes();
-    if rng.random::<bool>() {
-        planes.chunks_exact_mut(side).for_each(<[f32]>::reverse);
-    }
+    let size = [photo.width as usize, photo.height as usize];
+    let short = size[0].min(size[1]);
+    let sides = [side.min(short) as f64, short as f64];
+    let square = Square::draw(size, sides, rng);
+    let mut planes = square.cut(photo, side)?.planes();
     tint(&mut planes, rng);
     Ok(planes)
 }

@@ -412,7 +412,7 @@ impl EditStudy {
         let mut search = self.stage.invert(&target_of(features))?;
         if let Some(picture) = self.stage.decode(features)? {
             let side = self.stage.spec().side_px;
-            search.start_from(&picture.resized([side, side])?.planes())?;
+            search.start_from(&picture.resized(side, side)?.planes())?;
         }
         Ok(search)
     }
@@ -435,7 +435,7 @@ impl EditStudy {
             match known.filter(|known| side == [known.width(), known.height()]) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let small = Arc::new(self.target.resized(side)?);
+                    let small = Arc::new(self.target.resized(side[0], side[1])?);
                     self.small_target = Some(Arc::clone(&small));
                     small
                 }
