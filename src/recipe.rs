@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoders::Readout;
 pub use crate::encoders::WeightsKind;
 use crate::geometry::directions::DirectionFamily;
-use crate::geometry::maps::MapKind;
+pub use crate::geometry::maps::MapFamily;
 use crate::geometry::spectrum::SpectrumMethod;
 use crate::images::Manipulation;
 
@@ -64,77 +64,6 @@ pub struct SpectrumRecipe {
     pub dither_seed: Option<u64>,
 }
 
-/// A kind of closed-form map before its penalty γ is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MapFamily {
-    /// [`MapKind::Identity`].
-    Identity,
-    /// [`MapKind::Additive`].
-    Additive,
-    /// [`MapKind::Linear`].
-    Linear,
-    /// [`MapKind::Ridge`].
-    Ridge,
-    /// [`MapKind::RidgeToIdentity`].
-    #[default]
-    RidgeToIdentity,
-    /// [`MapKind::Procrustes`].
-    Procrustes,
-}
-
-impl MapFamily {
-    /// All of them, the simplest first.
-    pub const ALL: [Self; 6] = [
-        Self::Identity,
-        Self::Additive,
-        Self::Linear,
-        Self::Ridge,
-        Self::RidgeToIdentity,
-        Self::Procrustes,
-    ];
-
-    /// Name for people.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Identity => "identity",
-            Self::Additive => "additive",
-            Self::Linear => "linear",
-            Self::Ridge => "ridge",
-            Self::RidgeToIdentity => "ridge toward the identity",
-            Self::Procrustes => "Procrustes",
-        }
-    }
-
-    /// Penalties among which validation chooses; none where the kind has no penalty.
-    pub fn gammas(self) -> &'static [f64] {
-        match self {
-            // On the un-averaged Gram matrix of (normalised) vectors.
-            Self::Ridge => &[1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5],
-            // In units of the Gram matrix's mean diagonal.
-            Self::RidgeToIdentity => &[1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0],
-            _ => &[],
-        }
-    }
-
-    /// Whether it has a matrix that can be cut to a rank.
-    pub fn has_matrix(self) -> bool {
-        !matches!(self, Self::Identity | Self::Additive)
-    }
-
-    /// The kind with its penalty, which those without one ignore.
-    pub fn kind(self, gamma: f64) -> MapKind {
-        match self {
-            Self::Identity => MapKind::Identity,
-            Self::Additive => MapKind::Additive,
-            Self::Linear => MapKind::Linear,
-            Self::Ridge => MapKind::Ridge { gamma },
-            Self::RidgeToIdentity => MapKind::RidgeToIdentity { gamma },
-            Self::Procrustes => MapKind::Procrustes,
-        }
-    }
-}
-
 /// The photographs that a map is learnt from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -144,7 +73,7 @@ pub enum LearningSet {
     Bundled,
     /// The pictures of a folder, without the current one.
     Folder(PathBuf),
-    /// The current photograph alone, by its random squares: scores at it are then those of training.
+    /// The current photograph alone, by its random crops: scores at it are then those of training.
     Own,
 }
 
@@ -159,9 +88,9 @@ pub struct EditRecipe {
     pub manipulations: Vec<Manipulation>,
     /// What the map is learnt from.
     pub learnt_on: LearningSet,
-    /// Random squares of each photograph, besides the photograph as the encoder sees it.
-    pub squares: usize,
-    /// Seed of the squares and of the split by photograph.
+    /// Random crops of each training photograph, besides the photograph as the encoder sees it.
+    pub crops: usize,
+    /// Seed of the crops and of the split by photograph.
     pub seed: u64,
     /// Kind of map.
     pub family: MapFamily,

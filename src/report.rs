@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::figure::{DEFAULT_WIDTH_MM, FigureOptions, GREY_TOLERANCE, figure};
 pub use self::files::write;
 pub use self::fit::{
-    FIT_COLUMNS, FitRun, FittedPhoto, GammaChoice, Score, fit_csv, mean_scores, part_name,
-    write_fit,
+    FIT_COLUMNS, FitRun, FittedPhoto, Score, fit_csv, mean_scores, part_name, write_fit,
 };
 pub use self::sidecar::sidecar;
 pub use self::spectrum::{

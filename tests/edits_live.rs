@@ -25,7 +25,7 @@ fn recipe(stage: &str, edit: Manipulation) -> EditRecipe {
         stage: stage.expect("a stage"),
         manipulations: vec![edit],
         learnt_on: LearningSet::Bundled,
-        squares: 2,
+        crops: 2,
         seed: 0,
         family: MapFamily::RidgeToIdentity,
         gamma: None,
@@ -138,7 +138,7 @@ fn the_photograph_on_screen_is_never_learnt_from_unless_that_is_asked_for() {
             .count()
     };
     assert_eq!(parts(Part::Validation), 1);
-    // Each photograph of the training part and its two squares, 28 × 28 positions each.
+    // Each photograph of the training part and its two crops, 28 × 28 positions each.
     assert_eq!(run.pairs, 3 * parts(Part::Train));
     assert_eq!(run.vectors, run.pairs * 28 * 28);
 
@@ -151,7 +151,7 @@ fn the_photograph_on_screen_is_never_learnt_from_unless_that_is_asked_for() {
     assert!(run.table.is_empty(), "nothing is held out");
     assert!(run.choice.is_none(), "nothing validates");
 
-    // A copy of the photograph under another name is found out by its hash.
+    // A copy of the photograph under another name is found out by its hash; two others are left.
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["chelsea.png", "coffee.png", "astronaut.png"] {
         let from = format!("{}/assets/photos/{name}", env!("CARGO_MANIFEST_DIR"));

@@ -103,20 +103,20 @@ pub const GAMMA: Explanation = Explanation {
 /// The set.
 pub const LEARNT_ON: Explanation = Explanation {
     title: "Learnt on",
-    formula: "photographs split by seed: 20 % validation, and 20 % held out where there are five or more",
+    formula: "photographs split by seed: 5 % but at least one choose γ, and of five or more 20 % are held out",
     unit: "photographs",
     source: OUR_CHOICE,
     sentence: "The photographs whose features the map is fitted to; the one on screen is never among them, unless its own \
-               squares are chosen.",
+               crops are chosen.",
 };
 
-/// Random squares.
-pub const SQUARES: Explanation = Explanation {
-    title: "Random squares",
-    formula: "side between half and all of the shorter side, half of them mirrored",
-    unit: "squares a photograph",
+/// Random crops.
+pub const CROPS: Explanation = Explanation {
+    title: "Random crops",
+    formula: "squares of 0.4 to 1 times the shorter side, half of them mirrored",
+    unit: "crops of each training photograph",
     source: OUR_CHOICE,
-    sentence: "More pictures to learn from; the squares of a photograph stay in its part of the split.",
+    sentence: "More pictures to learn from; they are cut from training photographs alone.",
 };
 
 /// Normalised vectors.

@@ -10,8 +10,9 @@ use super::host::SystemDesktop;
 use super::settings::{Settings, ThemeChoice};
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
+use crate::geometry::feature_cache::{BUDGET_BYTES_DEFAULT, FeatureCache};
 use crate::render::{HeatPipeline, PreviewPipeline};
-use crate::worker::{ImageSource, Library, Worker};
+use crate::worker::{DeviceEngine, ImageSource, Library, Worker};
 use crate::{Error, ErrorKind, Result};
 
 /// Size of the window at the first start, in points.
@@ -124,7 +125,14 @@ fn create(
         .clone()
         .unwrap_or_else(|| settings.device.clone());
     let waker = egui_context.clone();
-    let worker = Worker::spawn(choice, move || waker.request_repaint())?;
+    // Nothing is left behind by a picture for documents.
+    let cache = if options.screenshot.is_some() {
+        None
+    } else {
+        FeatureCache::of_user(BUDGET_BYTES_DEFAULT)
+    };
+    let engine = || DeviceEngine::new().with_cache(cache);
+    let worker = Worker::spawn_with(engine, choice, move || waker.request_repaint())?;
     let waker = egui_context.clone();
     let library = Library::new(move || waker.request_repaint());
     let desktop = SystemDesktop::new(egui_context.clone(), settings_path);

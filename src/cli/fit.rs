@@ -18,11 +18,12 @@ use crate::geometry::maps::trained::{
     EpochReport, HIDDEN, Loss, NetworkKind, Pair, Step, Trainer, TrainingConfig, TrainingData,
 };
 use crate::geometry::maps::{
-    EditMap, FeatureMapping, FitSums, MapFile, Part, Shares, save, split_by_photograph,
+    EditMap, FeatureMapping, FitSums, GammaChoice, MapFamily, MapFile, Part, Shares, save,
+    split_by_photograph,
 };
 use crate::images::crop::CropSet;
 use crate::images::{GridSymmetry, Manipulation, Photo, sha256_hex};
-use crate::report::{FitRun, FittedPhoto, GammaChoice, Score, mean_scores, part_name, write_fit};
+use crate::report::{FitRun, FittedPhoto, Score, mean_scores, part_name, write_fit};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes of feature maps that are held from the fit to the scores; of more photographs, those beyond are read again.
@@ -163,7 +164,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let reorder = symmetries(&args.manipulation);
     let (fitted, read) = match args.map {
         MapWord::Trained(kind) => photographs.train(kind, reorder, &compute)?,
-        _ => photographs.solve(shape, reorder, &compute)?,
+        MapWord::Closed(family) => photographs.solve(family, shape, reorder, &compute)?,
     };
     let scores = photographs.scores(&fitted.map, read.held)?;
     compute.bar.finish_and_clear();
@@ -327,14 +328,13 @@ impl Photographs<'_> {
     /// A map in closed form, from sums alone.
     fn solve(
         &self,
+        family: MapFamily,
         shape: [usize; 3],
         reorder: Vec<GridSymmetry>,
         compute: &Compute,
     ) -> Result<(FittedMap, Read)> {
-        let FitArgs {
-            map, gamma, raw, ..
-        } = self.args;
-        let mut train = if *map == MapWord::PerPosition {
+        let FitArgs { gamma, raw, .. } = self.args;
+        let mut train = if family == MapFamily::PerPosition {
             FitSums::with_positions(shape, reorder.clone())?
         } else {
             FitSums::new(shape[0], reorder.clone())
@@ -346,7 +346,7 @@ impl Photographs<'_> {
             Part::HeldOut => Ok(()),
         })?;
         compute.bar.set_message("fitting");
-        let (kind, choice) = map.closed_form(*gamma, !raw, &mut train, &mut validation)?;
+        let (kind, choice) = family.choose(*gamma, !raw, &mut train, &mut validation)?;
         let fitted = FittedMap {
             map: train.fit(kind, !raw)?,
             choice,

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::features::FeatureMap;
 use crate::figure::table::{self, Cell};
 use crate::figure::{Axis, Figure, Ink, Panel, Scale, Series};
-use crate::geometry::maps::{Cut, Decomposition, Fitted, MapFile, Part, Shares};
+use crate::geometry::maps::{Cut, Decomposition, Fitted, GammaChoice, MapFile, Part, Shares};
 use crate::geometry::spectrum::SpectrumReadout;
 use crate::images::crop::CropSet;
 use crate::images::pairs::PairReport;
@@ -34,15 +34,6 @@ pub struct FittedPhoto {
     pub part: Part,
     /// Decoding and preparation, for people.
     pub steps: Vec<String>,
-}
-
-/// How γ was chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GammaChoice {
-    /// What was tried.
-    pub candidates: Vec<f64>,
-    /// Mean squared error of each on the validation photographs, in the units that the map works in.
-    pub errors: Vec<f64>,
 }
 
 /// How near a feature map comes to that of the edited photograph.

@@ -11,8 +11,12 @@ use crate::encoders::{EncoderSpec, Readout};
 use crate::features::FeatureMap;
 use crate::geometry::decode::{Decoder, Inversion, InversionConfig};
 use crate::geometry::encoder_field::EncoderField;
+use crate::geometry::encoding::{Edit, EncodedPair, StageEncoder};
+use crate::geometry::feature_cache::FeatureCache;
+use crate::geometry::maps::trained::Pair;
 use crate::geometry::{Field, Perturbation};
-use crate::images::{Photo, Picture, Prepared};
+use crate::images::crop::CropSet;
+use crate::images::{Manipulation, Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 
 /// Seed of the random parameters of every twin, so that a twin is the same network everywhere.
@@ -24,6 +28,8 @@ pub struct DeviceEngine {
     device: Option<ComputeDevice>,
     /// How many they are is the worker's to say, see [`Engine::unload`].
     encoders: Vec<Checked>,
+    /// Feature maps that were computed before.
+    cache: Option<Arc<FeatureCache>>,
 }
 
 /// An encoder with what is known of its agreement with the CPU.
@@ -43,6 +49,14 @@ impl DeviceEngine {
     /// An engine without a device.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with feature maps kept on disk.
+    pub fn with_cache(self, cache: Option<FeatureCache>) -> Self {
+        Self {
+            cache: cache.map(Arc::new),
+            ..self
+        }
     }
 
     /// An encoder that is loaded now or by this call.
@@ -120,7 +134,8 @@ impl Engine for DeviceEngine {
 
     fn stage(&mut self, encoder: &str, stage: usize) -> Result<Box<dyn StageView>> {
         let encoder = Arc::clone(&self.encoder(encoder, WeightsKind::Trained)?.encoder);
-        Ok(Box::new(DeviceStage::new(encoder, stage)?))
+        let cache = self.cache.clone();
+        Ok(Box::new(DeviceStage::new(encoder, stage, cache)?))
     }
 
     fn recover(&mut self) -> Result<()> {
@@ -140,22 +155,23 @@ impl Engine for DeviceEngine {
 
 /// A stage of a loaded encoder with its decoder.
 struct DeviceStage {
-    encoder: Arc<LoadedEncoder>,
+    encoder: StageEncoder,
     readout: Readout,
     decoder: Option<Decoder>,
 }
 
 impl DeviceStage {
-    fn new(encoder: Arc<LoadedEncoder>, stage: usize) -> Result<Self> {
-        let readout = Readout::Stage(stage);
+    fn new(
+        encoder: Arc<LoadedEncoder>,
+        stage: usize,
+        cache: Option<Arc<FeatureCache>>,
+    ) -> Result<Self> {
         let spec = encoder.spec();
-        // Refuses a stage that is not there.
-        spec.readout_shape(&readout)?;
         let name = spec.stages.get(stage).map_or("", |stage| &stage.name);
         let decoder = Decoder::bundled(&spec.name, &encoder.weights_id, name, &encoder.device)?;
         Ok(Self {
-            encoder,
-            readout,
+            encoder: StageEncoder::new(encoder, stage, cache)?,
+            readout: Readout::Stage(stage),
             decoder,
         })
     }
@@ -163,16 +179,24 @@ impl DeviceStage {
 
 impl StageView for DeviceStage {
     fn spec(&self) -> &EncoderSpec {
-        self.encoder.spec()
+        self.encoder.encoder().spec()
     }
 
     fn weights_id(&self) -> &str {
-        &self.encoder.weights_id
+        &self.encoder.encoder().weights_id
     }
 
-    fn encode(&mut self, picture: &Prepared) -> Result<FeatureMap> {
-        let encoder = Arc::clone(&self.encoder);
-        EncoderField::new(encoder, self.readout.clone(), picture)?.feature_map()
+    fn pair(&mut self, photo: &Photo, edits: &[Manipulation]) -> Result<EncodedPair> {
+        self.encoder.pair(photo, Edit::By(edits))
+    }
+
+    fn crop_pairs(
+        &mut self,
+        photo: &Photo,
+        edits: &[Manipulation],
+        crops: &CropSet,
+    ) -> Result<Vec<Pair>> {
+        self.encoder.crop_pairs(photo, Edit::By(edits), crops)
     }
 
     fn decode(&mut self, features: &FeatureMap) -> Result<Option<Picture>> {
@@ -185,7 +209,7 @@ impl StageView for DeviceStage {
     }
 
     fn invert(&mut self, target: &[f64]) -> Result<Inversion> {
-        let encoder = Arc::clone(&self.encoder);
+        let encoder = Arc::clone(self.encoder.encoder());
         Inversion::new(
             encoder,
             self.readout.clone(),

@@ -7,7 +7,10 @@ use crate::encoders::EncoderSpec;
 use crate::features::FeatureMap;
 use crate::geometry::Field;
 use crate::geometry::decode::Inversion;
-use crate::images::{Photo, Picture, Prepared};
+use crate::geometry::encoding::EncodedPair;
+use crate::geometry::maps::trained::Pair;
+use crate::images::crop::CropSet;
+use crate::images::{Manipulation, Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 use crate::{Error, ErrorKind, Result};
 
@@ -39,11 +42,22 @@ pub trait StageView {
     /// SHA-256 of its weights file.
     fn weights_id(&self) -> &str;
 
-    /// The feature map of a picture prepared for the encoder.
+    /// A photograph and its edit as the encoder sees them, with their feature maps.
     ///
     /// # Errors
-    /// Where the device fails or a value is not finite.
-    fn encode(&mut self, picture: &Prepared) -> Result<FeatureMap>;
+    /// Where an edit makes no sense, the device fails or a value is not finite.
+    fn pair(&mut self, photo: &Photo, edits: &[Manipulation]) -> Result<EncodedPair>;
+
+    /// The feature maps of random crops of a photograph and of their edits.
+    ///
+    /// # Errors
+    /// As [`StageView::pair`].
+    fn crop_pairs(
+        &mut self,
+        photo: &Photo,
+        edits: &[Manipulation],
+        crops: &CropSet,
+    ) -> Result<Vec<Pair>>;
 
     /// The picture that the stage's decoder draws of a feature map; `None` where there is no decoder for it.
     ///

@@ -9,9 +9,9 @@ use crate::recipe::{EditRecipe, LearningSet, MapFamily};
 use crate::worker::edit::{CutRun, EditRun, InvertedRun, PictureScores};
 use crate::worker::{Command, Lane};
 
-/// Random squares of each photograph at the start: with three photographs enough vectors for every stage of the bundled
+/// Random crops of each photograph at the start: with three photographs enough vectors for every stage of the bundled
 /// encoder, encoded in about half a second (ours).
-const SQUARES: usize = 8;
+const CROPS: usize = 8;
 
 /// The edit of the first visit: every pixel changes and nothing moves (Krey, Neukirch, Strodthoff 2026, hue +60°).
 const FIRST_EDIT: Manipulation = Manipulation::Hue { degrees: 60.0 };
@@ -65,7 +65,7 @@ impl EditState {
                 stage: default_stage(encoder),
                 manipulations: vec![FIRST_EDIT],
                 learnt_on: LearningSet::default(),
-                squares: SQUARES,
+                crops: CROPS,
                 seed: 0,
                 family: MapFamily::default(),
                 gamma: None,

@@ -10,6 +10,7 @@
 
 pub mod additive;
 pub mod affine;
+mod family;
 mod file;
 pub mod least_squares;
 mod normalise;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::affine::AffineMap;
+pub use self::family::{GammaChoice, MapFamily};
 pub use self::file::{MapFile, load, save};
 pub use self::normalise::Normalisation;
 pub use self::per_position::{PerPositionMap, PositionSums};

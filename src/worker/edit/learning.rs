@@ -1,20 +1,18 @@
-//! The pictures that a map is learnt from: photographs of a set as the encoder sees them, and random squares of them.
+//! The photographs that a map is learnt from, split by photograph.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
-use crate::encoders::EncoderSpec;
 use crate::geometry::maps::{Part, Shares, split_by_photograph};
-use crate::images::manipulations::edit_in_order;
-use crate::images::{Background, GridSymmetry, Manipulation, Photo, Picture, bundled, crop, pairs};
+use crate::images::{Background, Photo, bundled, file_sha256, pairs};
 use crate::recipe::{EditRecipe, LearningSet};
 use crate::{Error, ErrorKind, Result};
 
-/// Shares of a set with so many photographs or more: the same for validation and held out.
-const SHARE: f64 = 0.2;
-/// Photographs from which on some are held out besides the one on screen.
+/// Share of the photographs that choose γ; the paper's.
+const VALIDATION: f64 = 0.05;
+/// Share of a folder's photographs that are held out besides the one on screen, as on the command line.
+const HELD_OUT: f64 = 0.2;
+/// Photographs of a folder from which on some are held out besides the one on screen.
 const HELD_OUT_FROM: usize = 5;
 /// Photographs of a folder that are used at most: the first by name.
 const FOLDER_MAX: usize = 200;
@@ -24,7 +22,7 @@ const FOLDER_MAX: usize = 200;
 enum Source {
     Own(Arc<Photo>),
     Bundled(&'static str),
-    File(std::path::PathBuf),
+    File(PathBuf),
 }
 
 /// A set split by photograph.
@@ -33,58 +31,53 @@ pub(super) struct Learning {
 }
 
 impl Learning {
-    /// The set of a recipe, without the photograph on screen unless it is that alone.
+    /// The set of a recipe, without the photograph on screen, by whatever name, unless it is that alone.
     pub(super) fn of(recipe: &EditRecipe, photo: &Arc<Photo>) -> Result<Self> {
-        let others: Vec<(Source, String)> = match &recipe.learnt_on {
+        let others: Vec<(Source, String, String)> = match &recipe.learnt_on {
             LearningSet::Own => {
-                if recipe.squares < 2 {
+                if recipe.crops < 2 {
                     return Err(refuse(
                         "one picture alone says too little",
-                        "Use more squares, or other photographs",
+                        "Use more crops, or other photographs",
                     ));
                 }
-                let name = photo.name.clone();
+                let source = Source::Own(Arc::clone(photo));
                 return Ok(Self {
-                    sources: vec![(Source::Own(Arc::clone(photo)), name, Part::Train)],
+                    sources: vec![(source, photo.name.clone(), Part::Train)],
                 });
             }
-            LearningSet::Bundled => (bundled::NAMES.iter())
-                .filter(|name| **name != photo.name)
-                .map(|name| (Source::Bundled(name), (*name).to_owned()))
-                .collect(),
+            LearningSet::Bundled => (bundled::NAMES.into_iter())
+                .map(|name| {
+                    let hash = bundled::file_sha256(name)?;
+                    Ok((Source::Bundled(name), name.to_owned(), hash))
+                })
+                .collect::<Result<_>>()?,
             LearningSet::Folder(folder) => {
                 let found = pairs::pictures(folder, &mut Vec::new())?;
-                let name = |path: &std::path::Path| {
-                    let name = path.file_name().unwrap_or(path.as_os_str());
-                    name.to_string_lossy().into_owned()
-                };
                 (found.into_iter().take(FOLDER_MAX))
-                    .map(|path| (Source::File(path.clone()), name(&path)))
-                    .filter(|(_, name)| *name != photo.name)
-                    .collect()
+                    .map(|path| Ok((Source::File(path.clone()), name(&path), file_sha256(&path)?)))
+                    .collect::<Result<_>>()?
             }
         };
+        let others: Vec<_> = (others.into_iter())
+            .filter(|(.., hash)| *hash != photo.sha256)
+            .collect();
         if others.len() < 2 {
             return Err(refuse(
                 "the set has fewer than two other photographs: one to learn from and one to choose γ by",
-                "Choose a folder with more photographs, or the photograph's own squares",
+                "Choose a folder with more photographs, or the photograph's own crops",
             ));
         }
-        let keys: Vec<&str> = others.iter().map(|(_, name)| name.as_str()).collect();
-        let held_out = if others.len() < HELD_OUT_FROM {
-            0.0
-        } else {
-            SHARE
-        };
+        let keys: Vec<&str> = others.iter().map(|(.., hash)| hash.as_str()).collect();
+        let is_small = others.len() < HELD_OUT_FROM;
         let shares = Shares {
-            validation: SHARE,
-            held_out,
+            validation: VALIDATION,
+            held_out: if is_small { 0.0 } else { HELD_OUT },
         };
         let parts = split_by_photograph(&keys, shares, recipe.seed)?;
-        let sources = others.into_iter().zip(parts);
         Ok(Self {
-            sources: sources
-                .map(|((source, name), part)| (source, name, part))
+            sources: (others.into_iter().zip(parts))
+                .map(|((source, name, _), part)| (source, name, part))
                 .collect(),
         })
     }
@@ -100,70 +93,19 @@ impl Learning {
         (name, *part)
     }
 
-    /// Reads a photograph; its pictures at the encoder's side: as the encoder sees it, then its random squares. Those
-    /// that are for scores alone have no squares.
-    pub(super) fn pictures(
-        &self,
-        index: usize,
-        recipe: &EditRecipe,
-        spec: &EncoderSpec,
-        background: Background,
-    ) -> Result<(String, Vec<Picture>)> {
-        let (source, _, part) = &self.sources[index];
-        let photo = match source {
+    /// Reads a photograph.
+    pub(super) fn open(&self, index: usize, background: Background) -> Result<Arc<Photo>> {
+        Ok(match &self.sources[index].0 {
             Source::Own(photo) => Arc::clone(photo),
             Source::Bundled(name) => Arc::new(bundled::open(name)?),
             Source::File(path) => Arc::new(crate::images::open(path, background)?),
-        };
-        let mut pictures = vec![Picture::from(&spec.preprocessing.apply(&photo)?)];
-        if *part != Part::HeldOut {
-            let mut rng = ChaCha8Rng::seed_from_u64(recipe.seed ^ stream(&photo.sha256));
-            for _ in 0..recipe.squares {
-                pictures.push(random_square(&photo, spec.side_px, &mut rng)?);
-            }
-        }
-        Ok((photo.sha256.clone(), pictures))
+        })
     }
 }
 
-/// A square of a photograph at `side` pixels, half of them mirrored; its side in the photograph is between half and all of the
-/// shorter one.
-fn random_square(photo: &Photo, side: usize, rng: &mut ChaCha8Rng) -> Result<Picture> {
-    let (width, height) = (photo.width as usize, photo.height as usize);
-    let short = width.min(height);
-    let cut = rng.random_range(short.div_ceil(2)..=short);
-    let place = [width, height].map(|len| rng.random_range(0..=len - cut));
-    let square = crop::square(photo, place, cut, side)?;
-    if rng.random::<bool>() {
-        let mirror = Manipulation::Reorient {
-            symmetry: GridSymmetry::MirrorHorizontal,
-        };
-        return mirror.edit(&square, 0);
-    }
-    Ok(square)
-}
-
-/// A picture after the edits of a recipe; noise is drawn for this picture of this photograph.
-pub(super) fn edited(
-    recipe: &EditRecipe,
-    picture: &Picture,
-    sha256: &str,
-    index: usize,
-) -> Result<Picture> {
-    edit_in_order(
-        &recipe.manipulations,
-        picture,
-        stream(sha256).wrapping_add(index as u64),
-    )
-}
-
-/// The number of a photograph, from which its noise is drawn: of its own file, so that an edit of it is the same in
-/// every set.
-fn stream(sha256: &str) -> u64 {
-    sha256
-        .get(..16)
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
-        .unwrap_or_default()
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 fn refuse(why: &str, remedy: &str) -> Error {

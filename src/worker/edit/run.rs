@@ -5,14 +5,13 @@ use std::sync::Arc;
 use crate::Result;
 use crate::features::FeatureMap;
 use crate::geometry::decode::Iterate;
-use crate::geometry::maps::{Cut, MapKind, Part};
+use crate::geometry::maps::{Cut, GammaChoice, MapKind, Part};
 use crate::geometry::spectrum::SpectrumReadout;
 use crate::images::Picture;
 use crate::metrics::cosine::{cosines, masked_median_cosine, median_cosine};
 use crate::metrics::mse::{features_mse, mse, psnr};
 use crate::metrics::ssim::{Window, ssim};
 use crate::recipe::EditRecipe;
-use crate::report::GammaChoice;
 
 /// A photograph's part in a fit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use super::learning::{Learning, edited};
+use super::learning::Learning;
 use super::run::{
     CutRun, EditRun, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep, cosine_grid,
 };
 use crate::features::FeatureMap;
 use crate::geometry::decode::Inversion;
 use crate::geometry::decode::inversion::target_of;
+use crate::geometry::encoding::EncodedPair;
 use crate::geometry::maps::reorder::{reordered, symmetries};
-use crate::geometry::maps::ridge::{choose_gamma, ridge, ridge_to_identity};
+use crate::geometry::maps::trained::Pair;
 use crate::geometry::maps::{
-    Cut, Decomposition, EditMap, FeatureMapping, FitSums, Part, Truncation,
+    Cut, Decomposition, EditMap, FeatureMapping, FitSums, GammaChoice, Part, Truncation,
 };
 use crate::geometry::spectrum::SpectrumReadout;
+use crate::images::crop::CropSet;
 use crate::images::manipulations::edit_in_order;
-use crate::images::{Background, Manipulation, Photo, Picture, Prepared};
+use crate::images::{Background, Manipulation, Photo, Picture};
 use crate::metrics::edit_mask::edit_mask;
 use crate::recipe::{EditRecipe, LearningSet, MapFamily};
-use crate::report::GammaChoice;
 use crate::worker::engine::StageView;
 use crate::{Error, ErrorKind, Result};
 
@@ -69,13 +70,13 @@ impl EditStudy {
         mut stage: Box<dyn StageView>,
     ) -> Result<Self> {
         let learning = Learning::of(&recipe, &photo)?;
-        let prepared = stage.spec().preprocessing.apply(&photo)?;
-        let mut image_steps = photo.treatment.clone();
-        image_steps.push(prepared.steps.clone());
-        let original = Picture::from(&prepared);
-        let target = edited(&recipe, &original, &photo.sha256, 0)?;
-        let features = stage.encode(&prepared)?;
-        let edited_features = stage.encode(&as_input(&target))?;
+        let EncodedPair {
+            features: pair,
+            original_picture: original,
+            edited_picture: target,
+            steps: image_steps,
+        } = stage.pair(&photo, &recipe.manipulations)?;
+        let (features, edited_features) = (pair.original, pair.edited);
         // Where the edit turns the picture, the mask shows what it does besides.
         let turns: Vec<Manipulation> = (recipe.manipulations.iter())
             .filter(|edit| edit.symmetry().is_some())
@@ -120,7 +121,7 @@ impl EditStudy {
             stage,
             manipulations,
             learnt_on,
-            squares,
+            crops,
             seed,
             family: _,
             gamma: _,
@@ -133,7 +134,7 @@ impl EditStudy {
             && own.stage == *stage
             && own.manipulations == *manipulations
             && own.learnt_on == *learnt_on
-            && own.squares == *squares
+            && own.crops == *crops
             && own.seed == *seed
     }
 
@@ -152,7 +153,7 @@ impl EditStudy {
         [self.encoded, self.learning.len()]
     }
 
-    /// Encodes the next photograph of the set with its squares and their edits; nothing is left to do once
+    /// Encodes the next photograph of the set with its crops and their edits; nothing is left to do once
     /// [`EditStudy::encoded`] says so.
     pub(super) fn encode_next(&mut self) -> Result<()> {
         let index = self.encoded;
@@ -161,22 +162,23 @@ impl EditStudy {
             name: name.to_owned(),
             part,
         };
-        let (sha256, pictures) =
-            self.learning
-                .pictures(index, &self.recipe, self.stage.spec(), self.background)?;
-        self.encoded += 1;
-        // The photograph on screen under another name would make its own score one of training.
-        if sha256 == self.photo.sha256 && self.recipe.learnt_on != LearningSet::Own {
-            return Ok(());
+        let photo = self.learning.open(index, self.background)?;
+        let edits = &self.recipe.manipulations;
+        let mut pairs = vec![self.stage.pair(&photo, edits)?.features];
+        if part == Part::Train && self.recipe.crops > 0 {
+            let crops = CropSet {
+                count: self.recipe.crops,
+                scale: CropSet::SCALE,
+                seed: self.recipe.seed,
+            };
+            pairs.extend(self.stage.crop_pairs(&photo, edits, &crops)?);
         }
-        for (i, picture) in pictures.iter().enumerate() {
-            let target = edited(&self.recipe, picture, &sha256, i)?;
-            let original = self.stage.encode(&as_input(picture))?;
-            let target = self.stage.encode(&as_input(&target))?;
+        self.encoded += 1;
+        for Pair { original, edited } in pairs {
             match part {
-                Part::Train => self.train.add(&original, &target)?,
-                Part::Validation => self.validation.add(&original, &target)?,
-                Part::HeldOut => self.held_out.push((original, target)),
+                Part::Train => self.train.add(&original, &edited)?,
+                Part::Validation => self.validation.add(&original, &edited)?,
+                Part::HeldOut => self.held_out.push((original, edited)),
             }
         }
         self.members.push(member);
@@ -212,32 +214,18 @@ impl EditStudy {
         gamma: Option<f64>,
     ) -> Result<(EditMap, Option<GammaChoice>)> {
         let normalised = self.recipe.normalised;
-        let candidates = family.gammas();
-        let (gamma, choice) = match gamma {
-            _ if candidates.is_empty() => (0.0, None),
-            Some(gamma) => (gamma, None),
-            // Without validation photographs a middle one, which the reader can move.
-            None if self.validation.pictures() == 0 => (candidates[candidates.len() / 2], None),
-            None => {
-                let (mut seen, mut unseen) = (self.train.moments()?, self.validation.moments()?);
-                if normalised {
-                    let normalisation = seen.normalisation();
-                    seen = seen.normalised(&normalisation);
-                    unseen = unseen.normalised(&normalisation);
-                }
-                let fit = |gamma| match family {
-                    MapFamily::Ridge => ridge(&seen, gamma),
-                    _ => ridge_to_identity(&seen, gamma),
-                };
-                let (gamma, errors) = choose_gamma(fit, candidates, &unseen)?;
-                let choice = GammaChoice {
-                    candidates: candidates.to_vec(),
-                    errors,
-                };
-                (gamma, Some(choice))
-            }
-        };
-        let map = self.train.fit(family.kind(gamma), normalised)?;
+        // Without validation photographs a middle γ, which the reader can move.
+        let gamma = gamma.or_else(|| {
+            let candidates = family.gammas();
+            let is_blind = self.validation.pictures() == 0;
+            candidates
+                .get(candidates.len() / 2)
+                .copied()
+                .filter(|_| is_blind)
+        });
+        let (kind, choice) =
+            family.choose(gamma, normalised, &mut self.train, &mut self.validation)?;
+        let map = self.train.fit(kind, normalised)?;
         Ok((map, choice))
     }
 
@@ -372,7 +360,7 @@ impl EditStudy {
                 reordered(features, &reorder)
             })?;
         }
-        for family in MapFamily::ALL {
+        for family in MapFamily::SHARED {
             if family == MapFamily::Identity {
                 continue;
             }
@@ -456,15 +444,6 @@ fn mean(scores: &[FeatureScores]) -> FeatureScores {
         mdncs: average(scores.iter().filter_map(|score| score.mdncs).collect()),
         mdncs_masked: None,
         mse: average(scores.iter().map(|score| score.mse).collect()).unwrap_or(f64::NAN),
-    }
-}
-
-/// A picture as the encoder reads it.
-fn as_input(picture: &Picture) -> Prepared {
-    Prepared {
-        side_px: picture.width(),
-        pixels: picture.planes().into(),
-        steps: String::new(),
     }
 }
 

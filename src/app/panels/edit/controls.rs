@@ -85,7 +85,7 @@ fn family_ui(ui: &mut Ui, scene: &Scene<'_>, recipe: &mut EditRecipe) {
             .truncate()
             .selected_text(recipe.family.title());
         let inner = combo.show_ui(ui, |ui| {
-            for family in MapFamily::ALL {
+            for family in MapFamily::SHARED {
                 let is_chosen = recipe.family == family;
                 if ui.selectable_label(is_chosen, family.title()).clicked() && !is_chosen {
                     recipe.family = family;
@@ -148,7 +148,7 @@ fn learnt_name(set: &LearningSet) -> String {
             let name = folder.file_name().unwrap_or(folder.as_os_str());
             format!("folder {}", name.to_string_lossy())
         }
-        LearningSet::Own => "this photograph’s squares".to_owned(),
+        LearningSet::Own => "this photograph’s crops".to_owned(),
     }
 }
 
@@ -189,15 +189,15 @@ fn learnt_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, recipe: &mut EditR
             view.edit_folder.clear();
         }
     });
-    row(ui, "Squares", Some(&explain::SQUARES), |ui, _| {
-        let field = DragValue::new(&mut recipe.squares)
+    row(ui, "Crops", Some(&explain::CROPS), |ui, _| {
+        let field = DragValue::new(&mut recipe.crops)
             .range(0..=64)
             .speed(1.0)
             .suffix(" a photo");
         ui.add(field)
-            .accessible_name("Random squares of each photograph");
+            .accessible_name("Random crops of each photograph");
         ui.label(theme::note("seed"));
         let field = DragValue::new(&mut recipe.seed).speed(1.0);
-        ui.add(field).accessible_name("Seed of squares and split");
+        ui.add(field).accessible_name("Seed of crops and split");
     });
 }
