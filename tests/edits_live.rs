@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etascope::ErrorKind;
+use etascope::cli::edit_line;
 use etascope::device::DeviceChoice;
 use etascope::encoders::registry;
 use etascope::geometry::maps::{Cut, MapKind, Part};
 use etascope::images::{Background, GridSymmetry, Manipulation, bundled};
 use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
-use etascope::worker::edit::{CutRun, EditRun, FeatureScores, InvertedRun};
-use etascope::worker::{Command, Event, ImageSource, Lane, Worker};
+use etascope::worker::edit::{CutRun, EditExport, EditRun, FeatureScores, InvertedRun};
+use etascope::worker::{Command, Event, ExportFormat, ImageSource, Lane, Worker};
 
 /// Turns a deadlock into a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -258,4 +259,82 @@ fn pictures_are_sought_by_gradient_where_no_decoder_is() {
         pictures[0].mapped.is_none(),
         "the unedited features come first"
     );
+}
+
+#[test]
+fn the_commands_of_an_edit_fit_the_very_same_map() {
+    let worker = ready();
+    let chain = EditRecipe {
+        manipulations: vec![
+            Manipulation::Reorient {
+                symmetry: GridSymmetry::MirrorHorizontal,
+            },
+            Manipulation::Contrast { factor: 0.5 },
+        ],
+        ..recipe("blocks.4", Manipulation::Grayscale)
+    };
+    for recipe in [
+        chain.clone(),
+        EditRecipe {
+            learnt_on: LearningSet::Own,
+            normalised: false,
+            gamma: Some(0.1),
+            ..chain
+        },
+    ] {
+        let (run, events) = fitted(&worker, &recipe);
+        let seen = events.iter().filter_map(|event| match event {
+            Event::EditSeen {
+                cut, rank, scores, ..
+            } => Some((*cut, *rank, *scores)),
+            _ => None,
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let export = EditExport {
+            folder: folder.path().join("window"),
+            stem: "map".to_owned(),
+            formats: vec![ExportFormat::Csv, ExportFormat::Json],
+            run: Arc::clone(&run),
+            seen: seen.collect(),
+        };
+        ask(&worker, Command::ExportEdit(export)).expect("files");
+        let source = ImageSource::Bundled(run.image.clone());
+        let out = folder.path().join("command");
+        let line = edit_line(&source, &run, &DeviceChoice::Cpu, &out).expect("commands");
+        let program = env!("CARGO_BIN_EXE_etascope");
+        let done = std::process::Command::new("sh")
+            .args(["-c", &line.replace("etascope ", &format!("'{program}' "))])
+            .env("HOME", folder.path())
+            .env("XDG_CACHE_HOME", folder.path())
+            .output()
+            .expect("a shell");
+        assert!(
+            done.status.success(),
+            "{line}\n{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        let read = |from: &str, name: &str| {
+            std::fs::read(folder.path().join(from).join(name)).expect("a file")
+        };
+        assert_eq!(
+            read("window", "map.safetensors"),
+            read("command", "map.safetensors")
+        );
+        // The tables of ranks, row by row; the window decodes only some of them.
+        let table = |folder: &str, name: &str| {
+            let text = String::from_utf8(read(folder, name)).expect("text");
+            text.lines()
+                .map(|line| line.split(',').take(5).collect::<Vec<_>>().join(","))
+                .collect::<Vec<_>>()
+        };
+        let (own, other) = (table("window", "map.csv"), table("command", "edit.csv"));
+        let edit_cut = |rows: &[String]| -> Vec<String> {
+            rows.iter()
+                .filter(|row| row.contains(",edit,"))
+                .cloned()
+                .collect()
+        };
+        assert!(!edit_cut(&own).is_empty());
+        assert_eq!(edit_cut(&own), edit_cut(&other));
+    }
 }

@@ -196,14 +196,21 @@ impl EtascopeApp {
         let Some(source) = &self.state.source else {
             return;
         };
-        let line = crate::cli::command_line(
-            source,
-            &self.state.recipes(),
-            self.state.twin_shown,
-            &self.state.device_choice,
-            Background::default(),
-            Path::new("profile"),
-        );
+        let device = &self.state.device_choice;
+        let line = match (self.settings.workspace, &self.state.edit.fitted) {
+            (Workspace::Edit, None) => return,
+            (Workspace::Edit, Some(run)) => {
+                crate::cli::edit_line(source, run, device, Path::new("edit"))
+            }
+            _ => crate::cli::command_line(
+                source,
+                &self.state.recipes(),
+                self.state.twin_shown,
+                device,
+                Background::default(),
+                Path::new("profile"),
+            ),
+        };
         let content = match line {
             Ok(line) => {
                 context.copy_text(line.clone());
@@ -268,7 +275,10 @@ impl EtascopeApp {
                 } => {
                     self.settings.export_folder = Some(folder.clone());
                     self.view.card = None;
-                    self.state.export(folder, stem, formats);
+                    match self.settings.workspace {
+                        Workspace::Edit => self.state.export_edit(folder, stem, formats),
+                        _ => self.state.export(folder, stem, formats),
+                    }
                 }
                 Intent::Dismiss(id) => self.state.dismiss(id),
                 Intent::DismissWelcome => self.settings.welcome_dismissed = true,

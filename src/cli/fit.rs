@@ -18,11 +18,11 @@ use crate::geometry::maps::trained::{
     EpochReport, HIDDEN, Loss, NetworkKind, Pair, Step, Trainer, TrainingConfig, TrainingData,
 };
 use crate::geometry::maps::{
-    EditMap, FeatureMapping, FitSums, GammaChoice, MapFamily, MapFile, Part, Shares, save,
-    split_by_photograph,
+    EditMap, FeatureMapping, FitSums, GammaChoice, MapFamily, MapFile, Part, Shares, data_sha256,
+    save, split_by_photograph,
 };
 use crate::images::crop::CropSet;
-use crate::images::{GridSymmetry, Manipulation, Photo, sha256_hex};
+use crate::images::{GridSymmetry, Manipulation, Photo};
 use crate::report::{FitRun, FittedPhoto, Score, mean_scores, part_name, write_fit};
 use crate::{Error, ErrorKind, Result};
 
@@ -171,20 +171,15 @@ pub fn run(args: &FitArgs) -> Result<()> {
 
     // What an outside editor has made of a photograph is as much of the data as the photograph.
     let is_train = |part: &Part| *part == Part::Train;
-    let mut data: String = (keys.iter().zip(&parts))
-        .filter(|(_, part)| is_train(part))
-        .map(|(key, _)| *key)
-        .collect();
-    data.extend(read.edit_hashes);
-    if let Some(crops) = args.crop_set() {
-        data.push_str(&format!("{crops:?}"));
-    }
+    let train = (keys.iter().zip(&parts)).filter(|(_, part)| is_train(part));
+    let data = train.map(|(key, _)| *key);
+    let data = data.chain(read.edit_hashes.iter().map(String::as_str));
     let file = MapFile {
         encoder: name.to_owned(),
         weights_id: photographs.encoder.encoder().weights_id.clone(),
         stage: args.stage.clone(),
         manipulations: args.manipulation.clone(),
-        data_sha256: sha256_hex(data.as_bytes()),
+        data_sha256: data_sha256(data, args.crop_set().as_ref()),
         photographs: parts.iter().filter(|part| is_train(part)).count(),
         vectors: fitted.vectors,
         map: fitted.map,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::edit::EditExport;
 use crate::device::DeviceChoice;
 use crate::geometry::maps::Cut;
 use crate::images::Background;
@@ -118,6 +119,8 @@ pub enum Command {
     },
     /// Write files.
     Export(Export),
+    /// Write a fitted edit; as exports are, never superseded.
+    ExportEdit(EditExport),
     /// Let the weights in memory take so many bytes together; those that are not in use and do not
     /// fit are unloaded at once.
     SetBudget(u64),
@@ -143,7 +146,7 @@ impl Command {
             Self::Edit(_) => Some(Lane::Edit),
             Self::Rank { .. } => Some(Lane::Rank),
             Self::Invert { .. } => Some(Lane::Invert),
-            Self::Export(_) => Some(Lane::Export),
+            Self::Export(_) | Self::ExportEdit(_) => Some(Lane::Export),
             Self::SetBudget(_)
             | Self::Pause(_)
             | Self::Resume(_)
@@ -166,7 +169,7 @@ impl Command {
             Self::SetBudget(_) => Some(CoalescingKey::Budget),
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
-            Self::Export(_) | Self::Shutdown => None,
+            Self::Export(_) | Self::ExportEdit(_) | Self::Shutdown => None,
         }
     }
 }

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use super::engine::{Engine, StageView, Subject, no_device};
-use crate::Result;
 use crate::device::{self, ComputeDevice, DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::layers::Placement;
 use crate::encoders::registry::{self, LoadedEncoder};
 use crate::encoders::{EncoderSpec, Readout};
 use crate::features::FeatureMap;
-use crate::geometry::decode::{Decoder, Inversion, InversionConfig};
+use crate::geometry::decode::{Decoder, DecoderHeader, Inversion, InversionConfig};
 use crate::geometry::encoder_field::EncoderField;
 use crate::geometry::encoding::{Edit, EncodedPair, StageEncoder};
 use crate::geometry::feature_cache::FeatureCache;
 use crate::geometry::maps::trained::Pair;
+use crate::geometry::perceptual::Lpips;
 use crate::geometry::{Field, Perturbation};
 use crate::images::crop::CropSet;
 use crate::images::{Manipulation, Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
+use crate::report::LpipsNote;
+use crate::{ErrorKind, Result};
 
 /// Seed of the random parameters of every twin, so that a twin is the same network everywhere.
 pub const TWIN_SEED: u64 = 0;
@@ -158,6 +160,10 @@ struct DeviceStage {
     encoder: StageEncoder,
     readout: Readout,
     decoder: Option<Decoder>,
+    /// The metric, or why it is not there.
+    lpips: std::result::Result<Lpips, String>,
+    /// The picture that others were compared with last, as the metric sees it.
+    lpips_target: Option<(Arc<Picture>, Vec<FeatureMap>)>,
 }
 
 impl DeviceStage {
@@ -168,8 +174,18 @@ impl DeviceStage {
     ) -> Result<Self> {
         let spec = encoder.spec();
         let name = spec.stages.get(stage).map_or("", |stage| &stage.name);
-        let decoder = Decoder::bundled(&spec.name, &encoder.weights_id, name, &encoder.device)?;
+        let device = &encoder.device;
+        let decoder = Decoder::bundled(&spec.name, &encoder.weights_id, name, device)?;
+        let lpips = match Lpips::load(device) {
+            Ok(metric) => Ok(metric),
+            Err(error) if error.kind == ErrorKind::Weights => {
+                Err(format!("{}: {}. {}", error.what, error.why, error.remedy))
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Self {
+            lpips,
+            lpips_target: None,
             encoder: StageEncoder::new(encoder, stage, cache)?,
             readout: Readout::Stage(stage),
             decoder,
@@ -206,6 +222,35 @@ impl StageView for DeviceStage {
         let decoded = decoder.decode(features)?;
         let picture = Picture::from_planes(&decoded.pixels, decoded.rows, decoded.columns);
         Ok(Some(picture))
+    }
+
+    fn decoder(&self) -> Option<&DecoderHeader> {
+        self.decoder.as_ref().map(Decoder::header)
+    }
+
+    fn lpips(&mut self, picture: &Picture, target: &Arc<Picture>) -> Result<Option<f64>> {
+        let Ok(metric) = &self.lpips else {
+            return Ok(None);
+        };
+        let known = self.lpips_target.take();
+        let stages = match known.filter(|(known, _)| Arc::ptr_eq(known, target)) {
+            Some((_, stages)) => stages,
+            None => metric.stages(target)?,
+        };
+        let distance = metric.between(&metric.stages(picture)?, &stages)?;
+        self.lpips_target = Some((Arc::clone(target), stages));
+        Ok(Some(distance))
+    }
+
+    fn lpips_note(&self) -> LpipsNote {
+        match &self.lpips {
+            Ok(metric) => LpipsNote::Weights(metric.weights_id().to_owned()),
+            Err(why) => LpipsNote::Absent(why.clone()),
+        }
+    }
+
+    fn passes(&self) -> [usize; 2] {
+        [self.encoder.passes(), self.encoder.recalled()]
     }
 
     fn invert(&mut self, target: &[f64]) -> Result<Inversion> {

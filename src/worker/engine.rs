@@ -6,12 +6,13 @@ use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
 use crate::features::FeatureMap;
 use crate::geometry::Field;
-use crate::geometry::decode::Inversion;
+use crate::geometry::decode::{DecoderHeader, Inversion};
 use crate::geometry::encoding::EncodedPair;
 use crate::geometry::maps::trained::Pair;
 use crate::images::crop::CropSet;
 use crate::images::{Manipulation, Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
+use crate::report::LpipsNote;
 use crate::{Error, ErrorKind, Result};
 
 /// What to do about a device that is absent, lost or wrong.
@@ -64,6 +65,21 @@ pub trait StageView {
     /// # Errors
     /// Where the device fails or the feature map does not fit.
     fn decode(&mut self, features: &FeatureMap) -> Result<Option<Picture>>;
+
+    /// What the decoder is, if there is one.
+    fn decoder(&self) -> Option<&DecoderHeader>;
+
+    /// LPIPS between two pictures of one size; `None` without its weights.
+    ///
+    /// # Errors
+    /// Where the device fails or the sizes differ.
+    fn lpips(&mut self, picture: &Picture, target: &Arc<Picture>) -> Result<Option<f64>>;
+
+    /// The weights of LPIPS, or why there are none.
+    fn lpips_note(&self) -> LpipsNote;
+
+    /// Pictures that were encoded so far, and those whose feature maps were found on disk.
+    fn passes(&self) -> [usize; 2];
 
     /// A search for a picture with these features, in the order of encoders, from a grey one.
     ///

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::bench::Bench;
 use super::command::{Command, Export, Generation, ImageSource, Lane};
-use super::edit::{FitJob, InvertJob, RankJob};
+use super::edit::{EditExport, FitJob, InvertJob, RankJob};
 use super::event::{Event, Progress};
 use super::measure_job::MeasureJob;
 use super::outbox::Outbox;
@@ -53,6 +53,7 @@ pub(super) fn job_for(generation: Generation, command: Command) -> Option<Box<dy
             Some(Box::new(InvertJob::new(generation, recipe, cut, rank)))
         }
         Command::Export(export) => Some(Box::new(ExportJob { generation, export })),
+        Command::ExportEdit(export) => Some(Box::new(ExportEditJob { generation, export })),
         Command::SetBudget(_)
         | Command::Pause(_)
         | Command::Resume(_)
@@ -184,6 +185,29 @@ impl Job for ImageJob {
         outbox.send(Event::ImageOpened {
             generation: self.generation,
             photo,
+        });
+        Ok(Step::Done)
+    }
+}
+
+/// Writes the files of an edit.
+struct ExportEditJob {
+    generation: Generation,
+    export: EditExport,
+}
+
+impl Job for ExportEditJob {
+    fn asked(&self) -> String {
+        let EditExport { stem, folder, .. } = &self.export;
+        format!("export “{stem}” to “{}”", folder.display())
+    }
+
+    fn step(&mut self, _: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
+        Teller::new(self.generation, Lane::Export).announce(outbox, "writing files", 0.0);
+        let files = self.export.write()?;
+        outbox.send(Event::Exported {
+            generation: self.generation,
+            files,
         });
         Ok(Step::Done)
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use eframe::egui::{Key, accesskit::Role};
+use eframe::egui::{Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::Queryable;
 use etascope::app::Workspace;
-use etascope::geometry::maps::{Cut, MapKind, Part};
+use etascope::geometry::maps::{Cut, EditMap, Fitted, MapFile, MapKind, Part};
 use etascope::images::{Manipulation, Picture};
 use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
+use etascope::report::LpipsNote;
 use etascope::worker::edit::{
     CutRun, EditRun, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
 };
@@ -35,6 +36,7 @@ fn seen(psnr_db: f64) -> SeenFeature {
             ssim_gaussian: Some(0.4),
             psnr_db: Some(psnr_db),
             mse: 100.0,
+            lpips: None,
         },
     }
 }
@@ -101,6 +103,25 @@ fn run(recipe: &EditRecipe) -> EditRun {
             ("orthogonal Procrustes".to_owned(), scores(0.95)),
         ],
         table_photographs: 1,
+        decoder: None,
+        lpips: LpipsNote::Absent("Fetch AlexNet".to_owned()),
+        passes: 38,
+        recalled: 0,
+        file: Arc::new(MapFile {
+            encoder: recipe.encoder.clone(),
+            weights_id: "0".to_owned(),
+            stage: "blocks.2".to_owned(),
+            manipulations: recipe.manipulations.clone(),
+            data_sha256: String::new(),
+            photographs: 2,
+            vectors: 14_112,
+            map: EditMap {
+                kind: MapKind::Identity,
+                reorder: vec![],
+                normalisation: None,
+                fitted: Fitted::Identity,
+            },
+        }),
     }
 }
 
@@ -233,7 +254,7 @@ fn the_rank_is_moved_by_keys_by_typing_and_in_the_other_cut() {
         .get_by_role_and_label(Role::TextInput, "Rank k, typed");
     entry.click();
     stage.harness.run();
-    stage.press_with(eframe::egui::Modifiers::COMMAND, Key::A);
+    stage.press_with(Modifiers::COMMAND, Key::A);
     stage.type_text("7");
     stage.press(Key::Enter);
     assert_eq!(rank(&stage), (Cut::Edit, 7));
@@ -367,4 +388,20 @@ fn the_table_of_maps_is_sorted_by_a_click() {
     heading.expect("a heading").click();
     stage.harness.run();
     assert_eq!(order(&stage), ["Procrustes", "linear", "identity"]);
+}
+
+#[test]
+fn the_edit_is_exported_and_copied_as_commands() {
+    let mut stage = fitted();
+    stage.press(Key::E);
+    assert!(stage.shows("the fitted map is written beside them, as safetensors"));
+    stage.click("Write files");
+    let Some((_, Command::ExportEdit(export))) = stage.latest(Lane::Export) else {
+        panic!("an export")
+    };
+    assert_eq!(export.stem, "chelsea-efficientnet_lite0-hue");
+    let keys = Modifiers::COMMAND.plus(Modifiers::SHIFT);
+    stage.press_with(keys, Key::C);
+    assert!(stage.shows_part("etascope fit bundled:coffee --hold-out bundled:chelsea"));
+    assert!(stage.shows_part("&& etascope edit bundled:chelsea --map"));
 }

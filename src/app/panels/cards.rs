@@ -8,6 +8,7 @@ use super::heading;
 use super::library;
 use super::message::message_text;
 use crate::app::intent::{Intent, Scene};
+use crate::app::settings::Workspace;
 use crate::app::state::source_name;
 use crate::app::theme::{self, Palette};
 use crate::app::ui_command::UiCommand;
@@ -222,8 +223,18 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         .filter(|(_, on)| *on)
         .map(|(format, _)| *format)
         .collect();
-    let reason = if runs.is_empty() {
-        Some("there is no curve yet")
+    let is_edit = scene.settings.workspace == Workspace::Edit;
+    let is_empty = if is_edit {
+        scene.state.edit.fitted.is_none()
+    } else {
+        runs.is_empty()
+    };
+    let reason = if is_empty {
+        Some(if is_edit {
+            "no map is fitted yet"
+        } else {
+            "there is no curve yet"
+        })
     } else if formats.is_empty() {
         Some("no format is chosen")
     } else if view.export.folder.trim().is_empty() || stem.trim().is_empty() {
@@ -232,6 +243,9 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         None
     };
     let note = reason.or_else(|| {
+        if is_edit {
+            return Some("the fitted map is written beside them, as safetensors");
+        }
         let is_growing = runs.iter().any(|run| !run.profile.finished);
         is_growing.then_some("the curves still sharpen; what is shown is written")
     });
@@ -266,6 +280,15 @@ fn default_stem(scene: &Scene<'_>) -> String {
         |stem| stem.to_string_lossy().into_owned(),
     );
     let mut name = stem.replace(' ', "-");
+    if let (Workspace::Edit, Some(run)) = (scene.settings.workspace, &scene.state.edit.fitted) {
+        name += "-";
+        name += &file_word(&run.recipe.encoder);
+        for edit in &run.recipe.manipulations {
+            name += "-";
+            name += edit.word();
+        }
+        return name;
+    }
     for shown in &scene.state.shown {
         name += "-";
         name += &file_word(&shown.spec.name);

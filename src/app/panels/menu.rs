@@ -86,7 +86,10 @@ fn file_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     entry(
         ui,
         UiCommand::Export,
-        !scene.state.exportable().is_empty(),
+        match scene.settings.workspace {
+            Workspace::Edit => scene.state.edit.fitted.is_some(),
+            _ => !scene.state.exportable().is_empty(),
+        },
         intents,
     );
     entry(

@@ -11,6 +11,8 @@ use super::per_position::PositionMap;
 use super::trained::{TrainedMap, TrainingRecord};
 use super::{AffineMap, EditMap, Fitted, MapKind, Normalisation, PerPositionMap};
 use crate::files::write_whole;
+use crate::images::crop::CropSet;
+use crate::images::sha256_hex;
 use crate::images::{GridSymmetry, Manipulation};
 use crate::{Error, ErrorKind, Result};
 
@@ -103,6 +105,16 @@ impl Stored {
             bytes: bytes.collect(),
         }
     }
+}
+
+/// SHA-256 of what a map is fitted to: the hashes of the training photographs in their order, then those of their edits by an outside
+/// editor, and the random crops.
+pub fn data_sha256<'a>(hashes: impl Iterator<Item = &'a str>, crops: Option<&CropSet>) -> String {
+    let mut data: String = hashes.collect();
+    if let Some(crops) = crops {
+        data.push_str(&format!("{crops:?}"));
+    }
+    sha256_hex(data.as_bytes())
 }
 
 /// Writes a map, whole or not at all; a file of this name is replaced.

@@ -3,6 +3,7 @@
 //! Three lanes share one [`study::EditStudy`] at the bench: fitting makes it, answering a dragged rank reads it, and
 //! inversion refines a picture from it.
 
+mod export;
 mod fit_job;
 mod invert_job;
 mod learning;
@@ -10,6 +11,7 @@ mod rank_job;
 mod run;
 mod study;
 
+pub use export::EditExport;
 pub(super) use fit_job::FitJob;
 pub(super) use invert_job::InvertJob;
 pub(super) use rank_job::RankJob;

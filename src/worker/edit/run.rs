@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::features::FeatureMap;
-use crate::geometry::decode::Iterate;
-use crate::geometry::maps::{Cut, GammaChoice, MapKind, Part};
+use crate::geometry::decode::{DecoderHeader, Iterate};
+use crate::geometry::maps::{Cut, GammaChoice, MapFile, MapKind, Part};
 use crate::geometry::spectrum::SpectrumReadout;
 use crate::images::Picture;
 use crate::metrics::cosine::{cosines, masked_median_cosine, median_cosine};
 use crate::metrics::mse::{features_mse, mse, psnr};
 use crate::metrics::ssim::{Window, ssim};
 use crate::recipe::EditRecipe;
+use crate::report::LpipsNote;
 
 /// A photograph's part in a fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,19 +59,22 @@ pub struct PictureScores {
     pub psnr_db: Option<f64>,
     /// Mean squared difference in grey levels.
     pub mse: f64,
+    /// LPIPS v0.1 over AlexNet; `None` without its weights.
+    pub lpips: Option<f64>,
 }
 
 impl PictureScores {
-    /// Compares two pictures of one size.
+    /// Compares two pictures of one size; `lpips` is what that metric says of them.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Request`] where the sizes differ.
-    pub fn of(picture: &Picture, target: &Picture) -> Result<Self> {
+    pub fn of(picture: &Picture, target: &Picture, lpips: Option<f64>) -> Result<Self> {
         Ok(Self {
             ssim_uniform: ssim(picture, target, Window::Uniform)?,
             ssim_gaussian: ssim(picture, target, Window::Gaussian)?,
             psnr_db: psnr(picture, target)?,
             mse: mse(picture, target)?,
+            lpips,
         })
     }
 }
@@ -120,7 +124,7 @@ impl Sweep {
 }
 
 /// A fitted map at the current photograph.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct EditRun {
     /// What was asked.
     pub recipe: EditRecipe,
@@ -176,9 +180,24 @@ pub struct EditRun {
     pub table: Vec<(String, FeatureScores)>,
     /// Photographs behind `table`.
     pub table_photographs: usize,
+    /// The decoder, if there is one for the stage.
+    pub decoder: Option<DecoderHeader>,
+    /// Whether LPIPS can be computed.
+    pub lpips: LpipsNote,
+    /// Pictures that were encoded.
+    pub passes: usize,
+    /// Pictures whose feature maps were found on disk.
+    pub recalled: usize,
+    /// The map with what it was fitted to.
+    pub file: Arc<MapFile>,
 }
 
 impl EditRun {
+    /// Whether no photograph of the set is held out.
+    pub fn is_all_learnt(&self) -> bool {
+        (self.members.iter()).all(|member| member.part != Part::HeldOut)
+    }
+
     /// The sweep of a cut.
     pub fn sweep(&self, cut: Cut) -> Option<&Sweep> {
         self.sweeps.iter().find(|sweep| sweep.cut == cut)

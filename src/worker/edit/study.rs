@@ -13,7 +13,8 @@ use crate::geometry::encoding::EncodedPair;
 use crate::geometry::maps::reorder::{reordered, symmetries};
 use crate::geometry::maps::trained::Pair;
 use crate::geometry::maps::{
-    Cut, Decomposition, EditMap, FeatureMapping, FitSums, GammaChoice, Part, Truncation,
+    Cut, Decomposition, EditMap, FeatureMapping, FitSums, GammaChoice, MapFile, Part, Truncation,
+    data_sha256,
 };
 use crate::geometry::spectrum::SpectrumReadout;
 use crate::images::crop::CropSet;
@@ -43,6 +44,8 @@ pub(in crate::worker) struct EditStudy {
     mask: Arc<[bool]>,
     learning: Learning,
     members: Vec<Member>,
+    /// SHA-256 of the training photographs' files.
+    train_hashes: Vec<String>,
     /// Photographs of the set that are encoded.
     encoded: usize,
     train: FitSums,
@@ -99,6 +102,7 @@ impl EditStudy {
             mask: mask.into(),
             members: Vec::with_capacity(learning.len()),
             learning,
+            train_hashes: Vec::new(),
             encoded: 0,
             train: FitSums::new(channels, reorder.clone()),
             validation: FitSums::new(channels, reorder),
@@ -166,12 +170,11 @@ impl EditStudy {
         let edits = &self.recipe.manipulations;
         let mut pairs = vec![self.stage.pair(&photo, edits)?.features];
         if part == Part::Train && self.recipe.crops > 0 {
-            let crops = CropSet {
-                count: self.recipe.crops,
-                scale: CropSet::SCALE,
-                seed: self.recipe.seed,
-            };
+            let crops = self.crops();
             pairs.extend(self.stage.crop_pairs(&photo, edits, &crops)?);
+        }
+        if part == Part::Train {
+            self.train_hashes.push(photo.sha256.clone());
         }
         self.encoded += 1;
         for Pair { original, edited } in pairs {
@@ -183,6 +186,15 @@ impl EditStudy {
         }
         self.members.push(member);
         Ok(())
+    }
+
+    /// The random crops of each training photograph.
+    fn crops(&self) -> CropSet {
+        CropSet {
+            count: self.recipe.crops,
+            scale: CropSet::SCALE,
+            seed: self.recipe.seed,
+        }
     }
 
     /// Solves for the map of a recipe that [`EditStudy::fits`], from the sums alone, and prepares both cuts.
@@ -274,9 +286,23 @@ impl EditStudy {
         let identity_cosines = cosine_grid(&turned, &self.edited)?;
         let full_cosines = cosine_grid(&full, &self.edited)?;
         let (table, table_photographs) = self.table()?;
-        let moments = self.train.moments()?;
+        let vectors = self.train.moments()?.count as usize;
+        let [passes, recalled] = self.stage.passes();
         let spec = self.stage.spec();
         let stage = spec.stages.get(self.recipe.stage);
+        let stage = stage.map(|stage| stage.name.clone()).unwrap_or_default();
+        let crops = (self.recipe.crops > 0).then(|| self.crops());
+        let hashes = self.train_hashes.iter().map(String::as_str);
+        let file = MapFile {
+            encoder: self.recipe.encoder.clone(),
+            weights_id: self.stage.weights_id().to_owned(),
+            stage: stage.clone(),
+            manipulations: self.recipe.manipulations.clone(),
+            data_sha256: data_sha256(hashes, crops.as_ref()),
+            photographs: self.train_hashes.len(),
+            vectors,
+            map: fitted.map.clone(),
+        };
         Ok(EditRun {
             recipe: self.recipe.clone(),
             image: self.photo.name.clone(),
@@ -285,7 +311,7 @@ impl EditStudy {
             encoder_title: spec.title.to_string(),
             weights_id: self.stage.weights_id().to_owned(),
             device: device.to_owned(),
-            stage: stage.map(|stage| stage.name.clone()).unwrap_or_default(),
+            stage,
             shape: self.edited.shape(),
             original: Arc::clone(&self.original),
             target: Arc::clone(&self.target),
@@ -296,7 +322,7 @@ impl EditStudy {
             },
             members: self.members.clone(),
             pairs: self.train.pictures(),
-            vectors: moments.count as usize,
+            vectors,
             kind: fitted.map.kind,
             choice: fitted.choice.clone(),
             identity,
@@ -308,6 +334,11 @@ impl EditStudy {
             seen,
             table,
             table_photographs,
+            decoder: self.stage.decoder().cloned(),
+            lpips: self.stage.lpips_note(),
+            passes,
+            recalled,
+            file: Arc::new(file),
         })
     }
 
@@ -429,8 +460,9 @@ impl EditStudy {
                 }
             }
         };
+        let lpips = self.stage.lpips(&picture, &target)?;
         Ok(SeenFeature {
-            scores: PictureScores::of(&picture, &target)?,
+            scores: PictureScores::of(&picture, &target, lpips)?,
             picture: Arc::new(picture),
         })
     }

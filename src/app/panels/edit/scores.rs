@@ -8,10 +8,11 @@ use crate::app::format;
 use crate::app::intent::Scene;
 use crate::app::theme::{self, Palette};
 use crate::app::view::{TableOrder, View};
+use crate::report::LpipsNote;
 use crate::worker::edit::{FeatureScores, PictureScores};
 
 /// A score with its name for people and what it is.
-type Row = (&'static str, &'static str, [Option<f64>; 3]);
+type Row<'a> = (&'static str, &'a str, [Option<f64>; 3]);
 
 /// Width of a column of figures in points.
 const FIGURE_WIDTH: f32 = 56.0;
@@ -40,7 +41,11 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
             seen.and_then(|seen| value(&seen.full.scores)),
         ]
     };
-    let rows: [Row; 7] = [
+    let lpips = match &run.lpips {
+        LpipsNote::Weights(_) => "LPIPS v0.1, AlexNet: decoded against edited picture",
+        LpipsNote::Absent(why) => why,
+    };
+    let rows: [Row<'_>; 8] = [
         (
             "MdnCS",
             "MdnCS (features): median cosine over all positions",
@@ -71,6 +76,7 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
             "Decoded against edited picture",
             pictures(|s| s.psnr_db),
         ),
+        ("LPIPS", lpips, pictures(|s| s.lpips)),
         (
             "MSE, pict.",
             "Decoded against edited picture, grey levels squared",
