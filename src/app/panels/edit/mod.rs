@@ -24,7 +24,7 @@ use crate::worker::Lane;
 /// Share of the height that the pictures take at most.
 const PICTURES_SHARE: f32 = 0.6;
 /// Width of the figures right of the pictures in points.
-const SCORES_WIDTH: f32 = 272.0;
+const SCORES_WIDTH: f32 = 280.0;
 
 /// What is cut, in the words of labels.
 fn cut_name(cut: Cut) -> &'static str {
@@ -47,7 +47,7 @@ pub fn edit_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Ve
     }
     let room = ui.available_size();
     let height = room.y * PICTURES_SHARE;
-    let pictures = room.x - SCORES_WIDTH - 2.0 * GAP;
+    let [pictures, _] = tiles::size(room.x - SCORES_WIDTH - 2.0 * GAP, height);
     ui.horizontal_top(|ui| {
         ui.spacing_mut().item_spacing.x = 2.0 * GAP;
         let top = Layout::top_down(Align::Min);

@@ -1,9 +1,9 @@
 //! Singular values and scores against the rank, with the cut drawn in.
 
-use eframe::egui::{FontId, PointerButton, Sense, Ui, Vec2, Vec2b};
+use eframe::egui::{Align2, FontId, PointerButton, RichText, Sense, Ui, Vec2, Vec2b};
 use egui_plot::{
     AxisHints, Corner, GridInput, GridMark, HLine, Legend, Line, LineStyle, Plot, PlotBounds,
-    PlotPoint, PlotPoints, PlotResponse, Points, VLine,
+    PlotPoint, PlotPoints, PlotResponse, Points, Text, VLine,
 };
 
 use crate::app::axis::Axis;
@@ -173,11 +173,15 @@ pub(super) fn scores_plot(
                 LineStyle::dashed_dense(),
             ][i % 3];
             plot.hline(
-                HLine::new(*name, *value)
+                HLine::new("", *value)
                     .color(palette.reference)
                     .width(1.25)
                     .style(style),
             );
+            // Named at its left end, clear of the curves, which rise to the right.
+            let at = PlotPoint::new(place(0.0), *value);
+            let name = RichText::new(*name).small().color(palette.weak);
+            plot.text(Text::new("", at, name).anchor(Align2::LEFT_BOTTOM));
         }
         for (i, (name, points)) in curves.iter().enumerate() {
             let colour = faded(

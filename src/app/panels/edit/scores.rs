@@ -15,9 +15,9 @@ use crate::worker::edit::{FeatureScores, PictureScores};
 type Row<'a> = (&'static str, &'a str, [Option<f64>; 3]);
 
 /// Width of a column of figures in points.
-const FIGURE_WIDTH: f32 = 56.0;
+const FIGURE_WIDTH: f32 = 52.0;
 /// Height of a line in points.
-const LINE_HEIGHT: f32 = 17.0;
+const LINE_HEIGHT: f32 = 16.0;
 
 /// Features without an edit, at the rank, and under the full map.
 pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
@@ -62,7 +62,7 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
             features(|s| Some(s.mse)),
         ),
         (
-            "SSIM 7 × 7",
+            "SSIM 7×7",
             "Decoded against edited picture, uniform windows",
             pictures(|s| s.ssim_uniform),
         ),
@@ -181,7 +181,7 @@ pub(super) fn table_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View) {
 
 /// A name with figures flush right.
 fn line<const N: usize>(ui: &mut Ui, name: RichText, what: &str, figures: [RichText; N]) {
-    ui.spacing_mut().item_spacing.y = 3.0;
+    ui.spacing_mut().item_spacing.y = 2.0;
     ui.spacing_mut().interact_size.y = LINE_HEIGHT;
     ui.horizontal(|ui| {
         let gap = ui.spacing().item_spacing.x;

@@ -41,16 +41,22 @@ struct Tile<'a> {
     note: String,
 }
 
+/// Width of all pictures and side of each in points, within what is given.
+pub(super) fn size(width: f32, height: f32) -> [f32; 2] {
+    let gaps = GAP * (COLUMNS as f32 - 1.0);
+    let wide = (width - gaps) / COLUMNS as f32;
+    let high = (height - 2.0 * (CAPTION + NOTE) - GAP) / 2.0;
+    let side = wide.min(high).max(72.0).floor();
+    [COLUMNS as f32 * side + gaps, side]
+}
+
 /// Two rows of four.
 pub(super) fn tiles_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, height: f32) {
     let Some(run) = &scene.state.edit.fitted else {
         return;
     };
     let rows = [above(scene, run), below(scene, run)];
-    let width = ui.available_width();
-    let wide = (width - GAP * (COLUMNS as f32 - 1.0)) / COLUMNS as f32;
-    let high = (height - 2.0 * (CAPTION + NOTE) - GAP) / 2.0;
-    let side = wide.min(high).max(72.0).floor();
+    let [_, side] = size(ui.available_width(), height);
     let is_stale = scene.state.is_edit_stale();
     for row in rows {
         ui.horizontal(|ui| {
