@@ -73,6 +73,9 @@ pub enum LearningSet {
     Bundled,
     /// The pictures of a folder, without the current one.
     Folder(PathBuf),
+    /// The originals of a folder with their edits by an outside editor, matched by name; the current photograph, which must be one
+    /// of them, is left out. What is done to the pictures is then not ours, and no manipulation is named.
+    Pairs(PathBuf),
     /// The current photograph alone, by its random crops: scores at it are then those of training.
     Own,
 }
@@ -84,7 +87,7 @@ pub struct EditRecipe {
     pub encoder: String,
     /// Index of the stage whose feature maps are mapped.
     pub stage: usize,
-    /// What is done to the pictures, in this order; never none.
+    /// What is done to the pictures, in this order; without effect for [`LearningSet::Pairs`].
     pub manipulations: Vec<Manipulation>,
     /// What the map is learnt from.
     pub learnt_on: LearningSet,

@@ -9,7 +9,7 @@ use etascope::cli::edit_line;
 use etascope::device::DeviceChoice;
 use etascope::encoders::registry;
 use etascope::geometry::maps::{Cut, MapKind, Part};
-use etascope::images::{Background, GridSymmetry, Manipulation, bundled};
+use etascope::images::{Background, GridSymmetry, Manipulation, Picture, bundled};
 use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
 use etascope::worker::edit::{CutRun, EditExport, EditRun, FeatureScores, InvertedRun};
 use etascope::worker::{Command, Event, ExportFormat, ImageSource, Lane, Worker};
@@ -337,4 +337,47 @@ fn the_commands_of_an_edit_fit_the_very_same_map() {
         assert!(!edit_cut(&own).is_empty());
         assert_eq!(edit_cut(&own), edit_cut(&other));
     }
+}
+
+#[test]
+fn pairs_from_an_outside_editor_leave_the_photograph_on_screen_out() {
+    let worker = ready();
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in bundled::NAMES {
+        // The editor is ours here, so that what it did is known.
+        let photo = bundled::open(name).expect("a photograph");
+        let original = Picture::from(&photo);
+        let edit = Manipulation::Hue { degrees: 60.0 };
+        let edited = edit.edit(&original, 0).expect("an edit");
+        for (picture, name) in [
+            (&original, name.to_owned()),
+            (&edited, format!("{name}_edited")),
+        ] {
+            let (width, height) = (picture.width() as u32, picture.height() as u32);
+            let path = folder.path().join(format!("{name}.png"));
+            image::save_buffer(path, picture.rgb(), width, height, image::ColorType::Rgb8)
+                .expect("a file");
+        }
+    }
+    let pairs = EditRecipe {
+        learnt_on: LearningSet::Pairs(folder.path().to_owned()),
+        ..hue()
+    };
+    // The photograph on screen is not one of the files.
+    let error = ask(&worker, Command::Edit(pairs.clone())).expect_err("no edit of it");
+    assert!(error.why.contains("no edit in the folder"), "{error}");
+    let source = ImageSource::Path(folder.path().join("chelsea.png"));
+    let background = Background::default();
+    ask(&worker, Command::OpenImage { source, background }).expect("a photograph");
+    let (run, _) = fitted(&worker, &pairs);
+    assert_eq!(run.outside.as_deref(), Some("4 pairs"));
+    assert_eq!(run.members.len(), 3);
+    assert!(
+        run.file.manipulations.is_empty(),
+        "what was done is not ours to say"
+    );
+    // The edit of the whole photograph is not exactly that of the prepared one, but nearly.
+    let (own, _) = fitted(&worker, &hue());
+    assert!((mdncs(&run.identity) - mdncs(&own.identity)).abs() < 0.01);
+    assert!(mdncs(&run.full) > mdncs(&run.identity) + 0.02);
 }

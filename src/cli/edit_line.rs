@@ -50,6 +50,12 @@ pub fn edit_line(
             words.extend(run.members.iter().map(name));
             words.extend(["--hold-out".to_owned(), image.clone()]);
         }
+        LearningSet::Pairs(_) => {
+            return Err(cannot(
+                "no command holds the photograph on screen out of pairs",
+                "Use etascope fit --pairs, which fits to all of them",
+            ));
+        }
         LearningSet::Folder(path) => {
             let names = run.members.iter().map(|member| path.join(&member.name));
             words.extend(names.map(|path| path.display().to_string()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::engine::{Engine, StageView, Subject, no_device};
+use super::engine::{Engine, Look, StageView, Subject, no_device};
 use crate::device::{self, ComputeDevice, DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::layers::Placement;
 use crate::encoders::registry::{self, LoadedEncoder};
@@ -16,7 +16,7 @@ use crate::geometry::maps::trained::Pair;
 use crate::geometry::perceptual::Lpips;
 use crate::geometry::{Field, Perturbation};
 use crate::images::crop::CropSet;
-use crate::images::{Manipulation, Photo, Picture, Prepared};
+use crate::images::{Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 use crate::report::LpipsNote;
 use crate::{ErrorKind, Result};
@@ -202,17 +202,33 @@ impl StageView for DeviceStage {
         &self.encoder.encoder().weights_id
     }
 
-    fn pair(&mut self, photo: &Photo, edits: &[Manipulation]) -> Result<EncodedPair> {
-        self.encoder.pair(photo, Edit::By(edits))
+    fn pair(&mut self, photo: &Photo, edit: Edit<'_>) -> Result<EncodedPair> {
+        self.encoder.pair(photo, edit)
     }
 
-    fn crop_pairs(
-        &mut self,
-        photo: &Photo,
-        edits: &[Manipulation],
-        crops: &CropSet,
-    ) -> Result<Vec<Pair>> {
-        self.encoder.crop_pairs(photo, Edit::By(edits), crops)
+    fn crop_pairs(&mut self, photo: &Photo, edit: Edit<'_>, crops: &CropSet) -> Result<Vec<Pair>> {
+        self.encoder.crop_pairs(photo, edit, crops)
+    }
+
+    fn look(&mut self, picture: &Picture) -> Result<Look> {
+        let spec = self.spec();
+        let (last, has_classes) = (spec.stages.len() - 1, spec.logits_len > 0);
+        let prepared = Prepared {
+            side_px: picture.width(),
+            pixels: picture.planes().into(),
+            steps: String::new(),
+        };
+        let field = |readout| {
+            let encoder = Arc::clone(self.encoder.encoder());
+            EncoderField::new(encoder, readout, &prepared)
+        };
+        let logits = has_classes.then(|| field(Readout::Logits)?.feature_map());
+        Ok(Look {
+            logits: logits
+                .transpose()?
+                .map(|logits| logits.planes().into_iter().map(f64::from).collect()),
+            deepest: field(Readout::Stage(last))?.feature_map()?,
+        })
     }
 
     fn decode(&mut self, features: &FeatureMap) -> Result<Option<Picture>> {

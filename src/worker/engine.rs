@@ -7,10 +7,10 @@ use crate::encoders::EncoderSpec;
 use crate::features::FeatureMap;
 use crate::geometry::Field;
 use crate::geometry::decode::{DecoderHeader, Inversion};
-use crate::geometry::encoding::EncodedPair;
+use crate::geometry::encoding::{Edit, EncodedPair};
 use crate::geometry::maps::trained::Pair;
 use crate::images::crop::CropSet;
-use crate::images::{Manipulation, Photo, Picture, Prepared};
+use crate::images::{Photo, Picture, Prepared};
 use crate::recipe::{ProfileRecipe, WeightsKind};
 use crate::report::LpipsNote;
 use crate::{Error, ErrorKind, Result};
@@ -35,6 +35,15 @@ pub struct Subject {
     pub field: Box<dyn Field>,
 }
 
+/// What an encoder makes of a picture.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Class scores; `None` without a classifier.
+    pub logits: Option<Vec<f64>>,
+    /// The feature map of the deepest stage.
+    pub deepest: FeatureMap,
+}
+
 /// A stage of an encoder: pictures in, feature maps out, and back.
 pub trait StageView {
     /// The encoder.
@@ -47,18 +56,19 @@ pub trait StageView {
     ///
     /// # Errors
     /// Where an edit makes no sense, the device fails or a value is not finite.
-    fn pair(&mut self, photo: &Photo, edits: &[Manipulation]) -> Result<EncodedPair>;
+    fn pair(&mut self, photo: &Photo, edit: Edit<'_>) -> Result<EncodedPair>;
 
     /// The feature maps of random crops of a photograph and of their edits.
     ///
     /// # Errors
     /// As [`StageView::pair`].
-    fn crop_pairs(
-        &mut self,
-        photo: &Photo,
-        edits: &[Manipulation],
-        crops: &CropSet,
-    ) -> Result<Vec<Pair>>;
+    fn crop_pairs(&mut self, photo: &Photo, edit: Edit<'_>, crops: &CropSet) -> Result<Vec<Pair>>;
+
+    /// What the whole encoder makes of a picture of its input side.
+    ///
+    /// # Errors
+    /// Where the device fails or a value is not finite.
+    fn look(&mut self, picture: &Picture) -> Result<Look>;
 
     /// The picture that the stage's decoder draws of a feature map; `None` where there is no decoder for it.
     ///

@@ -34,7 +34,7 @@ pub use command::{
     CoalescingKey, Command, Export, ExportFormat, Generation, ImageSource, Lane, Request,
 };
 pub use device_engine::{DeviceEngine, TWIN_SEED};
-pub use engine::{Engine, StageView, Subject};
+pub use engine::{Engine, Look, StageView, Subject};
 pub use event::{Event, Progress};
 pub use library::{Library, LibraryAnswer, LibraryRequest};
 pub use memory::{DEFAULT_BUDGET_BYTES, LoadedWeights, Memory};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use eframe::egui::{Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::Queryable;
 use etascope::app::Workspace;
+use etascope::geometry::maps::readout::DisplacementReadout;
 use etascope::geometry::maps::{Cut, EditMap, Fitted, MapFile, MapKind, Part};
 use etascope::images::{Manipulation, Picture};
 use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
 use etascope::report::LpipsNote;
 use etascope::worker::edit::{
-    CutRun, EditRun, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
+    CutRun, EditRun, EncodedScores, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
 };
 use etascope::worker::{Command, Event, Generation, Lane};
 use etascope::{Error, ErrorKind};
@@ -38,8 +39,19 @@ fn seen(psnr_db: f64) -> SeenFeature {
             mse: 100.0,
             lpips: None,
         },
+        encoded: EncodedScores {
+            mdncs_images: Some(0.6),
+            divergence_bits: None,
+            top1_agrees: None,
+        },
     }
 }
+
+const DISPLACEMENT: DisplacementReadout = DisplacementReadout {
+    cosine: Some(0.8),
+    endpoint_error: 1.0,
+    regression: None,
+};
 
 fn sweep(cut: Cut) -> Sweep {
     let values: Vec<f64> = (0..CHANNELS).map(|i| 0.5_f64.powi(i as i32)).collect();
@@ -87,6 +99,9 @@ fn run(recipe: &EditRecipe) -> EditRun {
         full: scores(0.96),
         identity_cosines: [0.7; 4].into(),
         full_cosines: [0.96, 0.9, f32::NAN, 0.8].into(),
+        bias: None,
+        displacement: DISPLACEMENT,
+        outside: None,
         sweeps: if has_matrix {
             vec![sweep(Cut::Edit), sweep(Cut::Map)]
         } else {
@@ -173,6 +188,7 @@ fn answer_rank(stage: &mut Stage) {
         rank,
         scores: scores(0.8 + 0.01 * rank as f64),
         cosines: [0.9; 4].into(),
+        displacement: DISPLACEMENT,
         seen: Some(seen(20.0 + rank as f64)),
     };
     stage.say(Event::EditCut {
@@ -227,7 +243,7 @@ fn what_is_measured_and_what_is_only_decoded_stand_side_by_side() {
         "Full map, decoded. SSIM 0.50 · 26.0 dB",
         "Cosine, rank 4. MdnCS 0.840",
         "This photograph: held out",
-        "All maps: 1 held-out photograph",
+        "Mean over 1 held-out photograph",
     ] {
         assert!(stage.shows(name), "{name}");
     }
@@ -383,8 +399,8 @@ fn the_table_of_maps_is_sorted_by_a_click() {
     };
     assert_eq!(order(&stage), ["identity", "linear", "Procrustes"]);
     let headings = stage.harness.query_all_by_label("MSE");
-    // The heading stands above the column; the other is the button of the plot.
-    let heading = headings.min_by(|a, b| a.rect().top().total_cmp(&b.rect().top()));
+    // The heading stands in the column at the right; the other is the button of the plot.
+    let heading = headings.max_by(|a, b| a.rect().left().total_cmp(&b.rect().left()));
     heading.expect("a heading").click();
     stage.harness.run();
     assert_eq!(order(&stage), ["Procrustes", "linear", "identity"]);

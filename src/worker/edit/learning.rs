@@ -25,15 +25,29 @@ enum Source {
     File(PathBuf),
 }
 
+/// A photograph with its edit, where an outside editor has made it.
+struct Known {
+    source: Source,
+    edited: Option<PathBuf>,
+    name: String,
+    /// SHA-256 of the photograph's file.
+    hash: String,
+}
+
 /// A set split by photograph.
 pub(super) struct Learning {
-    sources: Vec<(Source, String, Part)>,
+    sources: Vec<(Known, Part)>,
+    /// The edit of the photograph on screen by an outside editor.
+    own_edit: Option<PathBuf>,
+    /// What was found of pairs, for people.
+    report: Option<String>,
 }
 
 impl Learning {
     /// The set of a recipe, without the photograph on screen, by whatever name, unless it is that alone.
     pub(super) fn of(recipe: &EditRecipe, photo: &Arc<Photo>) -> Result<Self> {
-        let others: Vec<(Source, String, String)> = match &recipe.learnt_on {
+        let mut report = None;
+        let known: Vec<Known> = match &recipe.learnt_on {
             LearningSet::Own => {
                 if recipe.crops < 2 {
                     return Err(refuse(
@@ -41,34 +55,58 @@ impl Learning {
                         "Use more crops, or other photographs",
                     ));
                 }
-                let source = Source::Own(Arc::clone(photo));
+                let own = Known {
+                    source: Source::Own(Arc::clone(photo)),
+                    edited: None,
+                    name: photo.name.clone(),
+                    hash: photo.sha256.clone(),
+                };
                 return Ok(Self {
-                    sources: vec![(source, photo.name.clone(), Part::Train)],
+                    sources: vec![(own, Part::Train)],
+                    own_edit: None,
+                    report,
                 });
             }
             LearningSet::Bundled => (bundled::NAMES.into_iter())
                 .map(|name| {
-                    let hash = bundled::file_sha256(name)?;
-                    Ok((Source::Bundled(name), name.to_owned(), hash))
+                    Ok(Known {
+                        source: Source::Bundled(name),
+                        edited: None,
+                        name: name.to_owned(),
+                        hash: bundled::file_sha256(name)?,
+                    })
                 })
                 .collect::<Result<_>>()?,
             LearningSet::Folder(folder) => {
                 let found = pairs::pictures(folder, &mut Vec::new())?;
                 (found.into_iter().take(FOLDER_MAX))
-                    .map(|path| Ok((Source::File(path.clone()), name(&path), file_sha256(&path)?)))
+                    .map(|path| file(path, None))
+                    .collect::<Result<_>>()?
+            }
+            LearningSet::Pairs(folder) => {
+                let found = pairs::find(folder, None)?;
+                report = Some(found.summary());
+                (found.pairs.into_iter().take(FOLDER_MAX))
+                    .map(|pair| file(pair.original, Some(pair.edited)))
                     .collect::<Result<_>>()?
             }
         };
-        let others: Vec<_> = (others.into_iter())
-            .filter(|(.., hash)| *hash != photo.sha256)
-            .collect();
+        let (own, others): (Vec<_>, Vec<_>) =
+            (known.into_iter()).partition(|known| known.hash == photo.sha256);
+        let own_edit = own.into_iter().find_map(|known| known.edited);
+        if own_edit.is_none() && matches!(recipe.learnt_on, LearningSet::Pairs(_)) {
+            return Err(refuse(
+                "the photograph on screen has no edit in the folder",
+                "Open one of the originals of the folder; its edit has the same name with “_edited”",
+            ));
+        }
         if others.len() < 2 {
             return Err(refuse(
                 "the set has fewer than two other photographs: one to learn from and one to choose γ by",
                 "Choose a folder with more photographs, or the photograph's own crops",
             ));
         }
-        let keys: Vec<&str> = others.iter().map(|(.., hash)| hash.as_str()).collect();
+        let keys: Vec<&str> = others.iter().map(|known| known.hash.as_str()).collect();
         let is_small = others.len() < HELD_OUT_FROM;
         let shares = Shares {
             validation: VALIDATION,
@@ -76,10 +114,22 @@ impl Learning {
         };
         let parts = split_by_photograph(&keys, shares, recipe.seed)?;
         Ok(Self {
-            sources: (others.into_iter().zip(parts))
-                .map(|((source, name, _), part)| (source, name, part))
-                .collect(),
+            sources: others.into_iter().zip(parts).collect(),
+            own_edit,
+            report,
         })
+    }
+
+    /// What was found of pairs, for people.
+    pub(super) fn report(&self) -> Option<&str> {
+        self.report.as_deref()
+    }
+
+    /// The edit of the photograph on screen by an outside editor.
+    pub(super) fn own_edit(&self, background: Background) -> Result<Option<Photo>> {
+        let edit = self.own_edit.as_ref();
+        edit.map(|path| crate::images::open(path, background))
+            .transpose()
     }
 
     /// Number of photographs.
@@ -89,18 +139,35 @@ impl Learning {
 
     /// Name and part of a photograph.
     pub(super) fn member(&self, index: usize) -> (&str, Part) {
-        let (_, name, part) = &self.sources[index];
-        (name, *part)
+        let (known, part) = &self.sources[index];
+        (&known.name, *part)
     }
 
-    /// Reads a photograph.
-    pub(super) fn open(&self, index: usize, background: Background) -> Result<Arc<Photo>> {
-        Ok(match &self.sources[index].0 {
+    /// Reads a photograph, and its edit by an outside editor.
+    pub(super) fn open(
+        &self,
+        index: usize,
+        background: Background,
+    ) -> Result<(Arc<Photo>, Option<Photo>)> {
+        let (known, _) = &self.sources[index];
+        let photo = match &known.source {
             Source::Own(photo) => Arc::clone(photo),
             Source::Bundled(name) => Arc::new(bundled::open(name)?),
             Source::File(path) => Arc::new(crate::images::open(path, background)?),
-        })
+        };
+        let edited = known.edited.as_ref();
+        let edited = edited.map(|path| crate::images::open(path, background));
+        Ok((photo, edited.transpose()?))
     }
+}
+
+fn file(path: PathBuf, edited: Option<PathBuf>) -> Result<Known> {
+    Ok(Known {
+        edited,
+        name: name(&path),
+        hash: file_sha256(&path)?,
+        source: Source::File(path),
+    })
 }
 
 fn name(path: &Path) -> String {

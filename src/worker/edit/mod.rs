@@ -16,6 +16,7 @@ pub(super) use fit_job::FitJob;
 pub(super) use invert_job::InvertJob;
 pub(super) use rank_job::RankJob;
 pub use run::{
-    CutRun, EditRun, FeatureScores, InvertedRun, Member, PictureScores, Seen, SeenFeature, Sweep,
+    CutRun, EditRun, EncodedScores, FeatureScores, InvertedRun, Member, PictureScores, Seen,
+    SeenFeature, Sweep,
 };
 pub(super) use study::EditStudy;

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use crate::Result;
 use crate::features::FeatureMap;
 use crate::geometry::decode::{DecoderHeader, Iterate};
+use crate::geometry::maps::readout::{BiasReadout, DisplacementReadout};
 use crate::geometry::maps::{Cut, GammaChoice, MapFile, MapKind, Part};
 use crate::geometry::spectrum::SpectrumReadout;
 use crate::images::Picture;
+use crate::metrics::agreement::agreement;
 use crate::metrics::cosine::{cosines, masked_median_cosine, median_cosine};
+use crate::metrics::divergence::{Prediction, jensen_shannon_bits};
 use crate::metrics::mse::{features_mse, mse, psnr};
 use crate::metrics::ssim::{Window, ssim};
 use crate::recipe::EditRecipe;
 use crate::report::LpipsNote;
+use crate::worker::engine::Look;
 
 /// A photograph's part in a fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,39 @@ impl PictureScores {
     }
 }
 
+/// How near a picture comes to the edited one once the encoder has seen both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EncodedScores {
+    /// MdnCS (images): the median over positions of the cosine at the encoder's deepest stage; `None` where none is defined. The paper takes
+    /// ConvNeXt-B's deepest stage for all encoders, we take the encoder's own.
+    pub mdncs_images: Option<f64>,
+    /// Jensen–Shannon divergence of the predicted classes in bits; `None` without a classifier.
+    pub divergence_bits: Option<f64>,
+    /// Whether the likeliest class is the same; `None` without a classifier.
+    pub top1_agrees: Option<bool>,
+}
+
+impl EncodedScores {
+    /// Compares what an encoder makes of two pictures.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Request`] where it is not one encoder; [`crate::ErrorKind::Numeric`] where a score is not finite.
+    pub(super) fn of(picture: &Look, target: &Look) -> Result<Self> {
+        let [p, q] = [picture, target].map(|look| look.logits.as_deref());
+        let classes = p.zip(q);
+        let predictions = classes.map(|(p, q)| {
+            let (p, q) = (Prediction::from_logits(p)?, Prediction::from_logits(q)?);
+            jensen_shannon_bits(&p, &q)
+        });
+        let agrees = classes.map(|(p, q)| agreement(q, p).map(|found| found.top1));
+        Ok(Self {
+            mdncs_images: median_cosine(&picture.deepest, &target.deepest)?,
+            divergence_bits: predictions.transpose()?,
+            top1_agrees: agrees.transpose()?,
+        })
+    }
+}
+
 /// A feature map seen as a picture, and how near that comes to the edited picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenFeature {
@@ -86,6 +123,8 @@ pub struct SeenFeature {
     pub picture: Arc<Picture>,
     /// Against the edited picture at the same side.
     pub scores: PictureScores,
+    /// Against it as the encoder sees both.
+    pub encoded: EncodedScores,
 }
 
 /// Feature maps as the decoder shows them. That of the edited picture says how near any map could come: the rest is
@@ -172,6 +211,12 @@ pub struct EditRun {
     pub identity_cosines: Arc<[f32]>,
     /// The cosine at each position under the whole map, row after row; NaN where it is undefined.
     pub full_cosines: Arc<[f32]>,
+    /// How much of the whole map's answer its bias is; `None` for a map without a matrix.
+    pub bias: Option<BiasReadout>,
+    /// How the whole map's displacements compare with those of the edit.
+    pub displacement: DisplacementReadout,
+    /// What was found of pairs from an outside editor, for people.
+    pub outside: Option<String>,
     /// The edit operator's and W's; empty for a map without a matrix.
     pub sweeps: Vec<Sweep>,
     /// Through the decoder; `None` where there is none for this stage.
@@ -217,6 +262,8 @@ pub struct CutRun {
     pub scores: FeatureScores,
     /// The cosine at each position, row after row; NaN where it is undefined.
     pub cosines: Arc<[f32]>,
+    /// How its displacements compare with those of the edit.
+    pub displacement: DisplacementReadout,
     /// Through the decoder; `None` where there is none for this stage.
     pub seen: Option<SeenFeature>,
 }

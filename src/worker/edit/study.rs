@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::learning::Learning;
 use super::run::{
-    CutRun, EditRun, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep, cosine_grid,
+    CutRun, EditRun, EncodedScores, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
+    cosine_grid,
 };
 use crate::features::FeatureMap;
 use crate::geometry::decode::Inversion;
 use crate::geometry::decode::inversion::target_of;
-use crate::geometry::encoding::EncodedPair;
+use crate::geometry::encoding::{Edit, EncodedPair};
+use crate::geometry::maps::readout::{bias_readout, displacement_readout};
 use crate::geometry::maps::reorder::{reordered, symmetries};
 use crate::geometry::maps::trained::Pair;
 use crate::geometry::maps::{
@@ -22,7 +24,7 @@ use crate::images::manipulations::edit_in_order;
 use crate::images::{Background, Manipulation, Photo, Picture};
 use crate::metrics::edit_mask::edit_mask;
 use crate::recipe::{EditRecipe, LearningSet, MapFamily};
-use crate::worker::engine::StageView;
+use crate::worker::engine::{Look, StageView};
 use crate::{Error, ErrorKind, Result};
 
 /// Both cuts, the default first.
@@ -39,6 +41,8 @@ pub(in crate::worker) struct EditStudy {
     target: Arc<Picture>,
     /// The edited picture at the decoder's side.
     small_target: Option<Arc<Picture>>,
+    /// What the encoder makes of the edited picture.
+    target_look: Option<Look>,
     pub(super) features: FeatureMap,
     edited: FeatureMap,
     mask: Arc<[bool]>,
@@ -46,6 +50,8 @@ pub(in crate::worker) struct EditStudy {
     members: Vec<Member>,
     /// SHA-256 of the training photographs' files.
     train_hashes: Vec<String>,
+    /// And of their edits by an outside editor.
+    edit_hashes: Vec<String>,
     /// Photographs of the set that are encoded.
     encoded: usize,
     train: FitSums,
@@ -73,22 +79,25 @@ impl EditStudy {
         mut stage: Box<dyn StageView>,
     ) -> Result<Self> {
         let learning = Learning::of(&recipe, &photo)?;
+        let outside = learning.own_edit(background)?;
+        let edits = manipulations(&recipe);
+        let edit = outside.as_ref().map_or(Edit::By(edits), Edit::To);
         let EncodedPair {
             features: pair,
             original_picture: original,
             edited_picture: target,
             steps: image_steps,
-        } = stage.pair(&photo, &recipe.manipulations)?;
+        } = stage.pair(&photo, edit)?;
         let (features, edited_features) = (pair.original, pair.edited);
         // Where the edit turns the picture, the mask shows what it does besides.
-        let turns: Vec<Manipulation> = (recipe.manipulations.iter())
+        let turns: Vec<Manipulation> = (edits.iter())
             .filter(|edit| edit.symmetry().is_some())
             .cloned()
             .collect();
         let turned = edit_in_order(&turns, &original, 0)?;
         let [channels, rows, columns] = edited_features.shape();
         let mask = edit_mask(&turned, &target, rows, columns)?;
-        let reorder = symmetries(&recipe.manipulations);
+        let reorder = symmetries(edits);
         Ok(Self {
             photo,
             background,
@@ -97,12 +106,14 @@ impl EditStudy {
             original: Arc::new(original),
             target: Arc::new(target),
             small_target: None,
+            target_look: None,
             features,
             edited: edited_features,
             mask: mask.into(),
             members: Vec::with_capacity(learning.len()),
             learning,
             train_hashes: Vec::new(),
+            edit_hashes: Vec::new(),
             encoded: 0,
             train: FitSums::new(channels, reorder.clone()),
             validation: FitSums::new(channels, reorder),
@@ -166,15 +177,16 @@ impl EditStudy {
             name: name.to_owned(),
             part,
         };
-        let photo = self.learning.open(index, self.background)?;
-        let edits = &self.recipe.manipulations;
-        let mut pairs = vec![self.stage.pair(&photo, edits)?.features];
+        let (photo, outside) = self.learning.open(index, self.background)?;
+        let edit = (outside.as_ref()).map_or(Edit::By(manipulations(&self.recipe)), Edit::To);
+        let mut pairs = vec![self.stage.pair(&photo, edit)?.features];
         if part == Part::Train && self.recipe.crops > 0 {
             let crops = self.crops();
-            pairs.extend(self.stage.crop_pairs(&photo, edits, &crops)?);
+            pairs.extend(self.stage.crop_pairs(&photo, edit, &crops)?);
         }
         if part == Part::Train {
             self.train_hashes.push(photo.sha256.clone());
+            self.edit_hashes.extend(outside.map(|edited| edited.sha256));
         }
         self.encoded += 1;
         for Pair { original, edited } in pairs {
@@ -285,6 +297,14 @@ impl EditStudy {
         };
         let identity_cosines = cosine_grid(&turned, &self.edited)?;
         let full_cosines = cosine_grid(&full, &self.edited)?;
+        let displacement = displacement_readout(&turned, &self.edited, &full)?;
+        let bias = match fitted.map.affine() {
+            Some(affine) => {
+                let prepared = fitted.map.prepared(&self.features)?;
+                Some(bias_readout(affine, &prepared)?)
+            }
+            None => None,
+        };
         let (table, table_photographs) = self.table()?;
         let vectors = self.train.moments()?.count as usize;
         let [passes, recalled] = self.stage.passes();
@@ -292,12 +312,13 @@ impl EditStudy {
         let stage = spec.stages.get(self.recipe.stage);
         let stage = stage.map(|stage| stage.name.clone()).unwrap_or_default();
         let crops = (self.recipe.crops > 0).then(|| self.crops());
-        let hashes = self.train_hashes.iter().map(String::as_str);
+        let hashes = self.train_hashes.iter().chain(&self.edit_hashes);
+        let hashes = hashes.map(String::as_str);
         let file = MapFile {
             encoder: self.recipe.encoder.clone(),
             weights_id: self.stage.weights_id().to_owned(),
             stage: stage.clone(),
-            manipulations: self.recipe.manipulations.clone(),
+            manipulations: manipulations(&self.recipe).to_vec(),
             data_sha256: data_sha256(hashes, crops.as_ref()),
             photographs: self.train_hashes.len(),
             vectors,
@@ -318,7 +339,7 @@ impl EditStudy {
             mask,
             part: match self.recipe.learnt_on {
                 LearningSet::Own => Part::Train,
-                LearningSet::Bundled | LearningSet::Folder(_) => Part::HeldOut,
+                _ => Part::HeldOut,
             },
             members: self.members.clone(),
             pairs: self.train.pictures(),
@@ -330,6 +351,9 @@ impl EditStudy {
             full: full_scores,
             identity_cosines,
             full_cosines,
+            bias,
+            displacement,
+            outside: self.learning.report().map(str::to_owned),
             sweeps: Vec::new(),
             seen,
             table,
@@ -371,7 +395,7 @@ impl EditStudy {
         if unseen.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let reorder = symmetries(&self.recipe.manipulations);
+        let reorder = symmetries(manipulations(&self.recipe));
         let mut table = Vec::new();
         let mut add = |name: String, map: &dyn Fn(&FeatureMap) -> Result<FeatureMap>| {
             let scores = unseen.iter().map(|(original, edited)| {
@@ -422,8 +446,14 @@ impl EditStudy {
             rank,
             scores: FeatureScores::of(&mapped, &self.edited, &self.mask)?,
             cosines: cosine_grid(&mapped, &self.edited)?,
+            displacement: displacement_readout(&self.turned()?, &self.edited, &mapped)?,
             seen: self.seen(&mapped)?,
         })
+    }
+
+    /// The features of the photograph on the grid of its edit.
+    fn turned(&self) -> Result<FeatureMap> {
+        reordered(&self.features, &symmetries(manipulations(&self.recipe)))
     }
 
     /// A search for a picture with these features: from the decoder's picture where there is one, else from grey.
@@ -444,6 +474,19 @@ impl EditStudy {
         self.compared(picture).map(Some)
     }
 
+    /// A picture and the edited one, both as the encoder sees them.
+    fn encoded_scores(&mut self, picture: &Picture) -> Result<EncodedScores> {
+        let target = match self.target_look.take() {
+            Some(look) => look,
+            None => self.stage.look(&self.target)?,
+        };
+        let side = self.target.width();
+        let look = self.stage.look(&picture.resized(side, side)?)?;
+        let scores = EncodedScores::of(&look, &target);
+        self.target_look = Some(target);
+        scores
+    }
+
     /// A picture with its scores against the edited one at its side.
     pub(super) fn compared(&mut self, picture: Picture) -> Result<SeenFeature> {
         let side = [picture.width(), picture.height()];
@@ -461,8 +504,10 @@ impl EditStudy {
             }
         };
         let lpips = self.stage.lpips(&picture, &target)?;
+        let encoded = self.encoded_scores(&picture)?;
         Ok(SeenFeature {
             scores: PictureScores::of(&picture, &target, lpips)?,
+            encoded,
             picture: Arc::new(picture),
         })
     }
@@ -476,6 +521,14 @@ fn mean(scores: &[FeatureScores]) -> FeatureScores {
         mdncs: average(scores.iter().filter_map(|score| score.mdncs).collect()),
         mdncs_masked: None,
         mse: average(scores.iter().map(|score| score.mse).collect()).unwrap_or(f64::NAN),
+    }
+}
+
+/// What we do to the pictures.
+fn manipulations(recipe: &EditRecipe) -> &[Manipulation] {
+    match recipe.learnt_on {
+        LearningSet::Pairs(_) => &[],
+        _ => &recipe.manipulations,
     }
 }
 

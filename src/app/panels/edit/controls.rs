@@ -3,6 +3,7 @@
 use eframe::egui::{ComboBox, DragValue, Key, ScrollArea, Slider, TextEdit, Ui};
 
 use super::manipulations::manipulations_ui;
+use super::scores::table_ui;
 use crate::app::explain;
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
@@ -26,7 +27,14 @@ pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
             encoder_ui(ui, scene, intents);
             stage_ui(ui, scene.state.spec(), &mut recipe);
             section(ui, "Edit");
-            manipulations_ui(ui, &mut recipe.manipulations);
+            match &recipe.learnt_on {
+                LearningSet::Pairs(_) => {
+                    ui.label(theme::note(
+                        "As an outside editor has made it: see “Learnt on”.",
+                    ));
+                }
+                _ => manipulations_ui(ui, &mut recipe.manipulations),
+            }
             section(ui, "Map");
             family_ui(ui, scene, &mut recipe);
             gamma_ui(ui, scene, &mut recipe);
@@ -47,6 +55,8 @@ pub fn controls_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
                     }
                 });
             }
+            section(ui, "All maps");
+            table_ui(ui, scene, view);
             if recipe != scene.state.edit.recipe {
                 intents.push(Intent::ChangeEdit(Box::new(recipe)));
             }
@@ -148,6 +158,10 @@ fn learnt_name(set: &LearningSet) -> String {
             let name = folder.file_name().unwrap_or(folder.as_os_str());
             format!("folder {}", name.to_string_lossy())
         }
+        LearningSet::Pairs(folder) => {
+            let name = folder.file_name().unwrap_or(folder.as_os_str());
+            format!("pairs in {}", name.to_string_lossy())
+        }
         LearningSet::Own => "this photograph’s crops".to_owned(),
     }
 }
@@ -163,7 +177,7 @@ fn learnt_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, recipe: &mut EditR
                 let text = learnt_name(&set);
                 ui.selectable_value(&mut recipe.learnt_on, set, text);
             }
-            if let LearningSet::Folder(_) = &recipe.learnt_on {
+            if let LearningSet::Folder(_) | LearningSet::Pairs(_) = &recipe.learnt_on {
                 let _ = ui.selectable_label(true, learnt_name(&recipe.learnt_on));
             }
         });
@@ -189,6 +203,31 @@ fn learnt_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, recipe: &mut EditR
             view.edit_folder.clear();
         }
     });
+    if let LearningSet::Folder(folder) | LearningSet::Pairs(folder) = &recipe.learnt_on {
+        let folder = folder.clone();
+        let before = matches!(recipe.learnt_on, LearningSet::Pairs(_));
+        let mut is_pairs = before;
+        row(ui, "", None, |ui, _| {
+            ui.checkbox(&mut is_pairs, "Originals with edits")
+                .on_hover_text(
+                    "NAME and NAME_edited beside it, made by an outside editor; open one of the originals to see its edit",
+                );
+        });
+        if is_pairs != before {
+            recipe.learnt_on = if is_pairs {
+                LearningSet::Pairs(folder)
+            } else {
+                LearningSet::Folder(folder)
+            };
+        }
+        if let Some(report) =
+            (scene.state.edit.fitted.as_ref()).and_then(|run| run.outside.as_ref())
+        {
+            row(ui, "", None, |ui, _| {
+                ui.label(theme::note(report));
+            });
+        }
+    }
     row(ui, "Crops", Some(&explain::CROPS), |ui, _| {
         let field = DragValue::new(&mut recipe.crops)
             .range(0..=64)

@@ -65,8 +65,6 @@ pub fn edit_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Ve
                 .max_height(used)
                 .show(ui, |ui| {
                     scores::scores_ui(ui, scene);
-                    ui.add_space(GAP);
-                    scores::table_ui(ui, scene, view);
                 });
         });
     });

@@ -8,8 +8,9 @@ use crate::app::format;
 use crate::app::intent::Scene;
 use crate::app::theme::{self, Palette};
 use crate::app::view::{TableOrder, View};
+use crate::geometry::maps::readout::{BiasReadout, DisplacementReadout};
 use crate::report::LpipsNote;
-use crate::worker::edit::{FeatureScores, PictureScores};
+use crate::worker::edit::{EncodedScores, FeatureScores, PictureScores};
 
 /// A score with its name for people and what it is.
 type Row<'a> = (&'static str, &'a str, [Option<f64>; 3]);
@@ -45,7 +46,22 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
         LpipsNote::Weights(_) => "LPIPS v0.1, AlexNet: decoded against edited picture",
         LpipsNote::Absent(why) => why,
     };
-    let rows: [Row<'_>; 8] = [
+    let encoded = |value: fn(&EncodedScores) -> Option<f64>| {
+        let seen = run.seen.as_ref();
+        [
+            seen.and_then(|seen| value(&seen.original.encoded)),
+            shown.and_then(|shown| value(&shown.seen.as_ref()?.encoded)),
+            seen.and_then(|seen| value(&seen.full.encoded)),
+        ]
+    };
+    let moved = |value: fn(&DisplacementReadout) -> Option<f64>| {
+        [
+            None,
+            shown.and_then(|shown| value(&shown.displacement)),
+            value(&run.displacement),
+        ]
+    };
+    let rows: [Row<'_>; 13] = [
         (
             "MdnCS",
             "MdnCS (features): median cosine over all positions",
@@ -60,6 +76,16 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
             "MSE, feat.",
             "Mean squared difference of features, in their own units",
             features(|s| Some(s.mse)),
+        ),
+        (
+            "cos Δ",
+            "Displacement: mean cosine of ŷ − x with y − x",
+            moved(|d| d.cosine),
+        ),
+        (
+            "slope ‖Δ‖",
+            "Displacement: slope of ‖ŷ − x‖ against ‖y − x‖ over positions",
+            moved(|d| d.regression.map(|line| line.slope)),
         ),
         (
             "SSIM 7×7",
@@ -82,6 +108,21 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
             "Decoded against edited picture, grey levels squared",
             pictures(|s| Some(s.mse)),
         ),
+        (
+            "MdnCS img.",
+            "MdnCS (images): decoded and edited picture encoded again, median cosine at the encoder's deepest stage",
+            encoded(|s| s.mdncs_images),
+        ),
+        (
+            "JSD, bits",
+            "Jensen–Shannon divergence of the classes predicted for decoded and edited picture",
+            encoded(|s| s.divergence_bits),
+        ),
+        (
+            "same top-1",
+            "1 where decoded and edited picture get the same likeliest class, else 0",
+            encoded(|s| s.top1_agrees.map(|agrees| f64::from(u8::from(agrees)))),
+        ),
     ];
     let rank = match shown {
         Some(shown) if !run.sweeps.is_empty() => format!("k = {}", shown.rank),
@@ -97,6 +138,22 @@ pub(super) fn scores_ui(ui: &mut Ui, scene: &Scene<'_>) {
         let values = values.map(|value| RichText::new(number(value)).small());
         line(ui, theme::note(name), what, values);
     }
+    if let Some(bias) = &run.bias {
+        bias_ui(ui, bias);
+    }
+}
+
+/// How much of a map's answer its bias is.
+fn bias_ui(ui: &mut Ui, bias: &BiasReadout) {
+    let text = format!(
+        "‖Wx‖ share {} · cos(Wx, Wx + b) {} · ‖b‖ {}",
+        number(bias.linear_share),
+        number(bias.cosine),
+        number(Some(bias.bias_norm))
+    );
+    ui.label(theme::note(text)).on_hover_text(
+        "Full map: mean of ‖Wx‖/(‖Wx‖ + ‖b‖), mean cosine of Wx with Wx + b, and the norm of the bias (Krey, Neukirch, Strodthoff 2026)",
+    );
 }
 
 /// Every kind of map on held-out photographs, to be sorted by a column.
@@ -111,7 +168,8 @@ pub(super) fn table_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View) {
         "photographs"
     };
     ui.horizontal(|ui| {
-        ui.label(theme::bold(format!("All maps: {count} held-out {plural}")));
+        let text = format!("Mean over {count} held-out {plural}");
+        ui.label(theme::note(text));
         info(ui, &explain::EDIT_TABLE);
     });
     if run.table.is_empty() {

@@ -112,7 +112,10 @@ fn above<'a>(scene: &'a Scene<'_>, run: &'a EditRun) -> [Tile<'a>; COLUMNS] {
             "Edited: the target",
             "target",
             &run.target,
-            edits.join(", "),
+            match &run.outside {
+                Some(_) => "by an outside editor".to_owned(),
+                None => edits.join(", "),
+            },
         ),
         cut,
         Tile {
