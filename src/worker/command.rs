@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::device::DeviceChoice;
 use crate::images::Background;
-use crate::recipe::ProfileRecipe;
+use crate::recipe::{ProfileRecipe, SpectrumRecipe};
+use crate::report::SpectrumRun;
 pub use crate::report::{Export, ExportFormat};
 
 /// Number of a request within the program's life; larger is newer.
@@ -95,8 +96,22 @@ pub enum Command {
         /// The exact magnitude asked for.
         eta_l2: f64,
     },
+    /// Singular spectra of the current photograph's Jacobians, and directions that move a feature least, one
+    /// after the other.
+    Spectrum(Vec<SpectrumTask>),
     /// Write files.
     Export(Export),
+    /// Write table, sidecar and figure of spectra; as exports are, never superseded.
+    ExportSpectra {
+        /// Folder; made if absent.
+        folder: PathBuf,
+        /// File name without extension.
+        stem: String,
+        /// Which files.
+        formats: Vec<ExportFormat>,
+        /// What is written.
+        runs: Vec<Arc<SpectrumRun>>,
+    },
     /// Let the weights in memory take so many bytes together; those that are not in use and do not
     /// fit are unloaded at once.
     SetBudget(u64),
@@ -119,7 +134,8 @@ impl Command {
             Self::OpenImage { .. } => Some(Lane::Image),
             Self::Profile(_) => Some(Lane::Profile),
             Self::Measure { .. } => Some(Lane::Measure),
-            Self::Export(_) => Some(Lane::Export),
+            Self::Spectrum(_) => Some(Lane::Spectrum),
+            Self::Export(_) | Self::ExportSpectra { .. } => Some(Lane::Export),
             Self::SetBudget(_)
             | Self::Pause(_)
             | Self::Resume(_)
@@ -136,10 +152,40 @@ impl Command {
             Self::OpenImage { .. } => Some(CoalescingKey::Work(Lane::Image)),
             Self::Profile(_) => Some(CoalescingKey::Work(Lane::Profile)),
             Self::Measure { .. } => Some(CoalescingKey::Work(Lane::Measure)),
+            Self::Spectrum(_) => Some(CoalescingKey::Work(Lane::Spectrum)),
             Self::SetBudget(_) => Some(CoalescingKey::Budget),
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
-            Self::Export(_) | Self::Shutdown => None,
+            Self::Export(_) | Self::ExportSpectra { .. } | Self::Shutdown => None,
+        }
+    }
+}
+
+/// One piece of a request for spectra.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpectrumTask {
+    /// The singular values, and the first [`DIRECTIONS_KEPT`] right-singular vectors.
+    Values(SpectrumRecipe),
+    /// A direction that the feature hardly answers to, by shifting
+    /// ([`crate::geometry::spectrum::BottomSearch`]).
+    Least {
+        /// The encoder with its readout; method and seed of the spectrum do not matter but for the start, which
+        /// is drawn with the seed.
+        recipe: SpectrumRecipe,
+        /// The largest singular value, or a little above.
+        largest: f64,
+    },
+}
+
+/// Right-singular vectors that are kept of a spectrum, and as many of the least of an exact one: 0.6 MB each at
+/// 224 px.
+pub const DIRECTIONS_KEPT: usize = 16;
+
+impl SpectrumTask {
+    /// The encoder with its readout.
+    pub fn recipe(&self) -> &SpectrumRecipe {
+        match self {
+            Self::Values(recipe) | Self::Least { recipe, .. } => recipe,
         }
     }
 }

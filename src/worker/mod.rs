@@ -21,6 +21,7 @@ pub mod memory;
 mod outbox;
 mod pictured;
 mod profile_job;
+mod spectrum_job;
 mod study;
 mod thread;
 
@@ -30,11 +31,12 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, bounded};
 
 pub use command::{
-    CoalescingKey, Command, Export, ExportFormat, Generation, ImageSource, Lane, Request,
+    CoalescingKey, Command, DIRECTIONS_KEPT, Export, ExportFormat, Generation, ImageSource, Lane,
+    Request, SpectrumTask,
 };
 pub use device_engine::{DeviceEngine, TWIN_SEED};
 pub use engine::{Engine, Subject};
-pub use event::{Event, Progress};
+pub use event::{Event, LeastRun, Progress};
 pub use library::{Library, LibraryAnswer, LibraryRequest};
 pub use memory::{DEFAULT_BUDGET_BYTES, LoadedWeights, Memory};
 
