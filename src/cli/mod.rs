@@ -17,6 +17,7 @@ mod names;
 mod pictures;
 mod profile;
 mod spectrum;
+mod spectrum_line;
 mod table;
 pub mod values;
 mod window;
@@ -33,6 +34,7 @@ pub use encoders::EncodersArgs;
 pub use fit::{FitArgs, MapWord};
 pub use job::{ProfileArgs, ProfileJob};
 pub use spectrum::SpectrumArgs;
+pub use spectrum_line::spectrum_command_line;
 pub use window::WindowArgs;
 
 use crate::encoders::registry;
