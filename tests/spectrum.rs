@@ -150,9 +150,7 @@ fn a_spectrum_known_in_closed_form() {
 
 #[test]
 fn right_vectors_are_orthonormal_and_carried_to_orthogonal_images_of_length_sigma() {
-    let sigma: Vec<f64> = (0..24).map(|i| 3.0 * f64::powi(0.8, i)).collect();
-    let planted = Planted::new(5, sigma);
-    let mut field = MapField::new(planted, vec![0.0; 24]);
+    let (mut field, _) = dense();
     for method in [
         SpectrumMethod::Exact { vectors: 8 },
         SpectrumMethod::Leading { count: 8 },

@@ -4,6 +4,8 @@
 
 #[path = "window/library.rs"]
 mod library;
+#[path = "window/spectrum.rs"]
+mod spectrum;
 #[path = "window/stage.rs"]
 mod stage;
 
@@ -978,6 +980,7 @@ fn every_failure_says_what_why_and_what_to_do_and_changes_nothing() {
                 let choice = DeviceChoice::Adapter("llvmpipe".to_owned());
                 stage.harness.state_mut().state.choose_device(choice);
             }
+            other => unreachable!("{other:?} is not in the list"),
         }
         stage.harness.run();
         stage.fail(lane, kind, what);
@@ -1105,9 +1108,9 @@ fn the_axes_switch_between_log_and_linear() {
 fn the_list_of_keys_opens_with_a_question_mark_and_closes_with_escape() {
     let mut stage = Stage::with_profile();
     stage.press_with(Modifiers::SHIFT, Key::Questionmark);
-    assert!(stage.shows("η a decade larger"));
+    assert!(stage.shows("η or rank much larger"));
     stage.press(Key::Escape);
-    assert!(!stage.shows("η a decade larger"));
+    assert!(!stage.shows("η or rank much larger"));
 }
 
 #[test]

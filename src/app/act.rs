@@ -7,12 +7,13 @@ use eframe::egui::{Color32, ColorImage, Context, Event, Ui, ViewportCommand, gui
 
 use super::host::is_weights;
 use super::intent::{Intent, Scene};
-use super::panels::{cards, eta, response};
+use super::panels::{cards, eta, response, spectrum};
 use super::settings::{AxisScale, MEGABYTE, Workspace};
-use super::state::{Content, Place};
+use super::state::{Content, Place, Selected};
 use super::ui_command::UiCommand;
 use super::view::{Card, DialogState, LibraryPage};
 use super::{EtascopeApp, theme};
+use crate::Result;
 use crate::images::Background;
 use crate::worker::ImageSource;
 
@@ -43,6 +44,14 @@ impl EtascopeApp {
         };
         if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
             self.state.set_eta(eta);
+        }
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
+        let place = self.view.spectrum_plot.as_ref();
+        if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
+            self.state.select(Selected::Index(index));
         }
     }
 
@@ -83,16 +92,39 @@ impl EtascopeApp {
             UiCommand::Quit => context.send_viewport_cmd(ViewportCommand::Close),
             UiCommand::ToggleTwin => self.state.show_twin(!self.state.twin_shown),
             UiCommand::NewSeed => self.state.set_seed(fresh_seed()),
-            UiCommand::PauseResume => self.state.toggle_pause(),
+            UiCommand::PauseResume => self.state.toggle_pause_in_front(),
             UiCommand::Cancel => self.close_or_cancel(),
             UiCommand::ShowResponse => self.show(Workspace::Response),
             UiCommand::ShowSpectrum => self.show(Workspace::Spectrum),
             UiCommand::ShowEdit => self.show(Workspace::Edit),
+            UiCommand::MarkerLeft
+            | UiCommand::MarkerRight
+            | UiCommand::MarkerFarLeft
+            | UiCommand::MarkerFarRight
+            | UiCommand::MarkerReset
+                if self.shows_spectra() =>
+            {
+                self.move_amplitude(command);
+            }
             UiCommand::MarkerLeft => self.state.set_eta(fine(self.state.eta_l2, -1.0)),
             UiCommand::MarkerRight => self.state.set_eta(fine(self.state.eta_l2, 1.0)),
             UiCommand::MarkerFarLeft => self.state.set_eta(self.state.eta_l2 / 10.0),
             UiCommand::MarkerFarRight => self.state.set_eta(self.state.eta_l2 * 10.0),
             UiCommand::MarkerReset => self.state.set_eta(self.state.eta_default()),
+            UiCommand::PreviousDirection if self.shows_spectra() => self.state.step_index(-1),
+            UiCommand::NextDirection if self.shows_spectra() => self.state.step_index(1),
+            UiCommand::TopDirection if self.shows_spectra() => {
+                self.state.select(Selected::Index(1));
+            }
+            UiCommand::LeastDirection if self.shows_spectra() => {
+                self.state.select(Selected::Least);
+            }
+            UiCommand::PreviousDirection
+            | UiCommand::NextDirection
+            | UiCommand::TopDirection
+            | UiCommand::LeastDirection => {}
+            UiCommand::ToggleXScale if self.shows_spectra() => self.toggle_spectrum_scale(0),
+            UiCommand::ToggleYScale if self.shows_spectra() => self.toggle_spectrum_scale(1),
             UiCommand::ToggleXScale => {
                 self.settings.x_scale = toggled(self.settings.x_scale);
                 self.view.reset_plots = true;
@@ -112,9 +144,32 @@ impl EtascopeApp {
         }
     }
 
+    fn shows_spectra(&self) -> bool {
+        self.settings.workspace == Workspace::Spectrum
+    }
+
+    fn move_amplitude(&mut self, command: UiCommand) {
+        let now = self.state.spectrum.amplitude_l2;
+        self.state.set_amplitude(match command {
+            UiCommand::MarkerLeft => eta::stepped(now, -1.0),
+            UiCommand::MarkerRight => eta::stepped(now, 1.0),
+            UiCommand::MarkerFarLeft => now / 10.0,
+            UiCommand::MarkerFarRight => now * 10.0,
+            _ => self.state.amplitude_default(),
+        });
+    }
+
+    fn toggle_spectrum_scale(&mut self, axis: usize) {
+        if let Some(scale) = self.settings.spectrum_scales.get_mut(axis) {
+            *scale = toggled(*scale);
+        }
+        self.view.reset_plots = true;
+    }
+
     /// Brings a workspace to the front.
     fn show(&mut self, workspace: Workspace) {
         self.settings.workspace = workspace;
+        self.view.reset_plots = true;
     }
 
     fn browse(&mut self) {
@@ -168,6 +223,17 @@ impl EtascopeApp {
         let Some(source) = &self.state.source else {
             return;
         };
+        if self.shows_spectra() {
+            let line = crate::cli::spectrum_command_line(
+                source,
+                &self.state.spectrum_recipes(),
+                self.state.twin_shown,
+                &self.state.device_choice,
+                Background::default(),
+                Path::new("spectra"),
+            );
+            return self.tell_command(line, context);
+        }
         let line = crate::cli::command_line(
             source,
             &self.state.recipes(),
@@ -176,6 +242,11 @@ impl EtascopeApp {
             Background::default(),
             Path::new("profile"),
         );
+        self.tell_command(line, context);
+    }
+
+    /// Puts a command on the clipboard, or says why there is none.
+    fn tell_command(&mut self, line: Result<String>, context: &Context) {
         let content = match line {
             Ok(line) => {
                 context.copy_text(line.clone());
@@ -235,7 +306,11 @@ impl EtascopeApp {
                 } => {
                     self.settings.export_folder = Some(folder.clone());
                     self.view.card = None;
-                    self.state.export(folder, stem, formats);
+                    if self.shows_spectra() {
+                        self.state.export_spectra(folder, stem, formats);
+                    } else {
+                        self.state.export(folder, stem, formats);
+                    }
                 }
                 Intent::Dismiss(id) => self.state.dismiss(id),
                 Intent::DismissWelcome => self.settings.welcome_dismissed = true,
@@ -254,6 +329,13 @@ impl EtascopeApp {
                     self.settings.y_scale = scale;
                     self.view.reset_plots = true;
                 }
+                Intent::SpectrumMethod(method) => {
+                    self.state.choose_spectrum_method(method);
+                    self.view.reset_plots = true;
+                }
+                Intent::Select(selected) => self.state.select(selected),
+                Intent::DirectionsOf(weights) => self.state.show_directions_of(weights),
+                Intent::SetAmplitude(amplitude) => self.state.set_amplitude(amplitude),
             }
         }
     }

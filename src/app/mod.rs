@@ -28,7 +28,7 @@ use eframe::egui::{self, Ui, ViewportCommand};
 
 pub use host::{Answer, Desktop, Librarian, Link, SystemDesktop};
 pub use intent::{Intent, Scene};
-pub use settings::{AxisScale, Settings, ThemeChoice};
+pub use settings::{AxisScale, Settings, ThemeChoice, Workspace};
 pub use start::{Options, Screenshot, run};
 pub use state::State;
 pub use ui_command::UiCommand;
@@ -146,6 +146,9 @@ impl EtascopeApp {
         for request in self.state.library.take_requests() {
             self.library.ask(request);
         }
+        self.state
+            .show_spectra(self.settings.workspace == Workspace::Spectrum);
+        self.state.ask_spectra();
         for command in self.state.take_commands() {
             match self.link.send(command.clone()) {
                 Ok(generation) => self.state.sent(&command, generation),

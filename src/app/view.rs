@@ -39,7 +39,7 @@ pub struct View {
     pub export: ExportForm,
     /// The card of the encoders.
     pub library: LibraryView,
-    /// η as it is being typed.
+    /// The magnitude as it is being typed.
     pub eta_text: Option<String>,
     /// The seed as it is being typed.
     pub seed_text: Option<String>,
@@ -51,8 +51,10 @@ pub struct View {
     pub painted: Vec<Disc>,
     /// Fraction of the preview left of the seam.
     pub seam: f32,
-    /// Where the plots stood.
+    /// Where the plots of profiles stood.
     pub plots: Vec<PlotPlace>,
+    /// Where the plot of spectra stood.
+    pub spectrum_plot: Option<PlotPlace>,
     /// Show the whole ladder in the next frame.
     pub reset_plots: bool,
     /// Where the curves are, for the welcome to stay clear of.

@@ -176,7 +176,6 @@ fn percent_decoded(text: &str) -> String {
 }
 
 fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    let runs = scene.state.exportable();
     let mut stem = view
         .export
         .stem
@@ -222,7 +221,7 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         .filter(|(_, on)| *on)
         .map(|(format, _)| *format)
         .collect();
-    let reason = if runs.is_empty() {
+    let reason = if !scene.state.has_files_to_write() {
         Some("there is no curve yet")
     } else if formats.is_empty() {
         Some("no format is chosen")
@@ -232,7 +231,9 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         None
     };
     let note = reason.or_else(|| {
-        let is_growing = runs.iter().any(|run| !run.profile.finished);
+        let runs = scene.state.exportable();
+        let is_growing =
+            !scene.state.spectrum.in_front && runs.iter().any(|run| !run.profile.finished);
         is_growing.then_some("the curves still sharpen; what is shown is written")
     });
     ui.add_space(4.0);
@@ -269,6 +270,9 @@ fn default_stem(scene: &Scene<'_>) -> String {
     for shown in &scene.state.shown {
         name += "-";
         name += &file_word(&shown.spec.name);
+    }
+    if scene.state.spectrum.in_front {
+        name += "-spectrum";
     }
     name
 }
@@ -324,7 +328,7 @@ fn keys_ui(ui: &mut Ui) {
     });
     ui.add_space(4.0);
     ui.label(theme::note(
-        "In a plot: drag to move η, drag with the right button to pan, Ctrl and wheel to zoom. \
+        "In a plot: drag to move the marker, drag with the right button to pan, Ctrl and wheel to zoom. \
          On the photograph: drag the seam. On the slider: double click to reset.",
     ));
 }
