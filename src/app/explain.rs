@@ -165,7 +165,7 @@ pub const TWIN: Explanation = Explanation {
 };
 
 const EIGENDISTORTIONS: &str = "Berardino, Ballé, Laparra, Simoncelli 2017 (eigendistortions)";
-const READ_OFF: &str = "of the whole spectrum, with p = σ²/Σσ²";
+const READ_OFF: &str = "Krey, Neukirch, Strodthoff 2026";
 
 /// The singular spectrum.
 pub const SPECTRUM: Explanation = Explanation {
@@ -224,7 +224,7 @@ pub const ENTROPY: Explanation = Explanation {
     title: "Spectral entropy",
     formula: "−Σ p ln p, p = σ²/Σσ²",
     unit: "nats, from 0 to ln of the number of values",
-    source: "Krey, Neukirch, Strodthoff 2026",
+    source: READ_OFF,
     sentence: "How evenly the energy is spread over the singular directions.",
 };
 

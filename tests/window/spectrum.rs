@@ -276,7 +276,7 @@ fn the_table_reads_a_whole_spectrum_and_says_why_a_part_has_none() {
     assert!(stage.shows("16"));
     // The largest relative bound: 0.02 of 2 · 0.8^15.
     assert!(stage.shows("28 %"));
-    assert!(stage.shows_part("of the whole spectrum"));
+    assert!(stage.shows_part("gives entropy, ranks, energies and condition"));
     let exact = SpectrumMethod::Exact { vectors: 0 };
     stage
         .harness
@@ -468,4 +468,38 @@ fn the_spectra_on_screen_are_written_and_copied_as_a_command() {
         "etascope spectrum --encoder {encoder} --leading 16 --out spectra -- bundled:chelsea"
     );
     assert_eq!(line, Some(expected));
+}
+
+// ---- Room ------------------------------------------------------------------------------------------
+
+#[test]
+fn the_narrowest_window_still_shows_every_control() {
+    let mut stage = stage_with(true);
+    answer(&mut stage);
+    stage
+        .harness
+        .set_size(eframe::egui::Vec2::new(1024.0, 640.0));
+    stage.harness.run();
+    let rect = |name: &str| stage.harness.get_by_label(name).rect();
+    for name in [
+        AMPLITUDE,
+        "a, typed",
+        "Top",
+        "Least",
+        "Index of the singular direction",
+        "log σ",
+        "Random twin",
+        "Number of leading values",
+        "New seed",
+    ] {
+        let rect = rect(name);
+        assert!(
+            rect.right() <= 1024.0 && rect.bottom() <= 640.0,
+            "{name}: {rect:?}"
+        );
+    }
+    // The middle does not reach under the controls.
+    let exact = stage.harness.get_by_label_contains("Exact · about").rect();
+    let controls = rect("Number of leading values").left();
+    assert!(exact.right() < controls && rect("log σ").right() < controls);
 }

@@ -139,6 +139,9 @@ fn told(scene: &Scene<'_>) -> String {
     let Some(run) = &seen.curve.spectrum else {
         return "no direction yet".to_owned();
     };
+    if run.spectrum.rank() == 0 {
+        return "every singular value is zero".to_owned();
+    }
     let first = run.spectrum.values.first().copied().unwrap_or_default();
     let share = |gain: f64| format::significant(100.0 * gain / first, 2);
     match (state.spectrum.selected, state.shown_direction()) {

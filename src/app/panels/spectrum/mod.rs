@@ -21,6 +21,9 @@ use crate::app::view::View;
 use crate::recipe::WeightsKind;
 use crate::worker::Lane;
 
+/// Width from which the heading is written in full, in points.
+const TITLE_ROOM: f32 = 420.0;
+
 /// The curves and the table below them.
 pub fn spectrum_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     let reset = std::mem::take(&mut view.reset_plots);
@@ -28,11 +31,17 @@ pub fn spectrum_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
     view.response_rect = None;
     let palette = Palette::for_ui(ui);
     let is_comparing = scene.state.is_comparing();
-    heading(ui, "Singular values σ_i of the Jacobian", |ui| {
+    let width = ui.available_width();
+    let title = if width < TITLE_ROOM {
+        "Singular values σ_i"
+    } else {
+        "Singular values σ_i of the Jacobian"
+    };
+    heading(ui, title, |ui| {
         axis_switches(ui, scene, intents);
         info(ui, &explain::SPECTRUM);
         ui.add_space(8.0);
-        if !is_comparing {
+        if !is_comparing && width >= TITLE_ROOM {
             legend(ui, scene, palette);
         }
     });
@@ -55,7 +64,7 @@ pub fn spectrum_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mu
         ui.painter().galley(at.min, galley, palette.text);
     }
     view.spectrum_plot = Some(place);
-    table::table_ui(ui, scene, table_height, palette, intents);
+    table::table_ui(ui, scene, palette, intents);
 }
 
 fn legend(ui: &mut Ui, scene: &Scene<'_>, palette: Palette) {

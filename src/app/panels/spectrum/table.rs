@@ -1,6 +1,6 @@
 //! What is read off each spectrum, one row a curve.
 
-use eframe::egui::{FontId, Grid, RichText, ScrollArea, Sense, Ui, Vec2};
+use eframe::egui::{FontId, Grid, Label, RichText, ScrollArea, Sense, Ui, Vec2};
 
 use super::controls::{EXACT, time_text};
 use crate::app::explain::{self, Explanation};
@@ -16,7 +16,7 @@ use crate::report::SpectrumRun;
 /// Rows that the table shows at once.
 const ROWS_MAX: usize = 9;
 /// Height of the note below the table, in points.
-const NOTE: f32 = 28.0;
+const NOTE: f32 = 26.0;
 /// Least width of a name.
 const NAME_MIN: f32 = 104.0;
 
@@ -91,27 +91,29 @@ fn is_partial(scene: &Scene<'_>) -> bool {
         && runs.iter().any(|run| run.spectrum.bounds != Bounds::Exact)
 }
 
+/// Height of the rows that are seen at once, in points.
+fn rows_height(scene: &Scene<'_>) -> f32 {
+    let rows = (scene.state.curves().count() + 1).min(ROWS_MAX);
+    rows as f32 * ROW + 2.0
+}
+
 /// Room that the table takes below the plot, in points.
 pub(super) fn height(ui: &Ui, scene: &Scene<'_>) -> f32 {
-    let rows = (scene.state.curves().count() + 1).min(ROWS_MAX);
-    // A scroll bar is kept clear of below the rows.
-    rows as f32 * ROW + NOTE + 4.0 * ui.spacing().item_spacing.y
+    rows_height(scene) + NOTE + 2.0 * ui.spacing().item_spacing.y
 }
 
 /// The whole table, and where it lacks figures how to have them.
 pub(super) fn table_ui(
     ui: &mut Ui,
     scene: &Scene<'_>,
-    height: f32,
     palette: Palette,
     intents: &mut Vec<Intent>,
 ) {
     let figures: f32 = COLUMNS.iter().map(|(width, ..)| width + SPACING).sum();
     let name = (ui.available_width() - figures).max(NAME_MIN);
-    let spacing = ui.spacing().item_spacing.y;
     ScrollArea::both()
         .id_salt("spectra")
-        .max_height(height - NOTE - 3.0 * spacing)
+        .max_height(rows_height(scene))
         .auto_shrink([false, false])
         .show(ui, |ui| {
             Grid::new("table of spectra")
@@ -130,7 +132,7 @@ pub(super) fn table_ui(
                 });
         });
     ui.horizontal(|ui| {
-        ui.set_min_height(NOTE - spacing);
+        ui.set_min_height(NOTE);
         note_ui(ui, scene, intents);
     });
 }
@@ -138,12 +140,12 @@ pub(super) fn table_ui(
 /// How to have the figures that are missing, or how many values there are to be seen.
 fn note_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     if is_partial(scene) && !scene.state.is_exact_refused() {
-        let text = "Entropy, ranks, energies, condition: of the whole spectrum";
-        ui.label(theme::note(text));
         let text = format!("Exact · {}", time_text(scene, EXACT));
         if ui.button(text).clicked() {
             intents.push(Intent::SpectrumMethod(EXACT));
         }
+        let text = "gives entropy, ranks, energies and condition";
+        ui.add(Label::new(theme::note(text)).truncate());
         return;
     }
     let lead = scene.state.direction_curve().curve.spectrum.as_ref();
@@ -154,7 +156,7 @@ fn note_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         } else {
             format!("all {all} values are above rounding, 10⁻⁶ σ₁")
         };
-        ui.label(theme::note(text));
+        ui.add(Label::new(theme::note(text)).truncate());
     }
 }
 

@@ -215,7 +215,9 @@ fn largest(run: &SpectrumRun) -> Option<f64> {
         Bounds::Exact => 0.0,
         Bounds::Within(errors) => errors.first().copied().unwrap_or_default(),
     };
-    Some(run.spectrum.values.first()? + bound)
+    let largest = run.spectrum.values.first()? + bound;
+    // A Jacobian that is zero has no direction that is less than others.
+    (largest > 0.0).then_some(largest)
 }
 
 /// Whether a curve's spectrum is what is wanted. An exact one does not depend on the seed.
