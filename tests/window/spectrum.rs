@@ -199,6 +199,8 @@ fn twin_readout_method_and_photograph_ask_anew_and_the_old_stays_stale() {
     assert_eq!(weights, [WeightsKind::Trained, WeightsKind::Random]);
     assert!(both.iter().all(|task| task.recipe().readout == readout));
     assert!(is_stale(&stage));
+    let shown = stage.app().state.shown_direction();
+    assert!(shown.is_some_and(|direction| direction.stale));
     answer(&mut stage);
     assert!(!is_stale(&stage));
 
@@ -251,6 +253,9 @@ fn the_exact_method_does_not_depend_on_the_seed_and_too_large_features_are_not_a
     let (_, exact) = tasks(&stage);
     let method = SpectrumMethod::Exact { vectors: 0 };
     assert_eq!(exact[0].recipe().method, method);
+    // Until it is there the directions are what they were.
+    let shown = stage.app().state.shown_direction();
+    assert!(shown.is_some_and(|direction| !direction.stale));
     answer(&mut stage);
     let before = request_count(&stage);
     stage.press(Key::N);

@@ -194,6 +194,20 @@ impl State {
         tasks.iter().filter(is_open).cloned().collect()
     }
 
+    /// Whether a spectrum is that of the wanted feature, photograph and device, by whatever method: then its
+    /// directions are what is wanted.
+    pub(super) fn is_of_feature(&self, run: &SpectrumRun, seen: &Seen<'_>) -> bool {
+        let wanted = self.spectrum_recipe_of(seen.shown, seen.weights);
+        (wanted.zip(self.conditions())).is_some_and(|(wanted, conditions)| {
+            let wanted = SpectrumRecipe {
+                method: run.recipe.method,
+                seed: run.recipe.seed,
+                ..wanted
+            };
+            run.recipe == wanted && conditions.are_those_of(run)
+        })
+    }
+
     pub(super) fn is_least_of(&self, least: &LeastRun, seen: &Seen<'_>) -> bool {
         let wanted = self.spectrum_recipe_of(seen.shown, seen.weights);
         (wanted.zip(self.conditions())).is_some_and(|(wanted, conditions)| {
@@ -203,6 +217,11 @@ impl State {
 }
 
 impl Conditions {
+    fn are_those_of(&self, run: &SpectrumRun) -> bool {
+        (&self.image, &self.image_sha256, &self.device)
+            == (&run.image, &run.image_sha256, &run.device)
+    }
+
     fn are_those_of_least(&self, least: &LeastRun) -> bool {
         (&self.image, &self.image_sha256, &self.device)
             == (&least.image, &least.image_sha256, &least.device)
@@ -233,13 +252,7 @@ pub(super) fn answers(curve: &Curve, wanted: &SpectrumRecipe, conditions: &Condi
         seed,
         ..wanted.clone()
     };
-    run.recipe == wanted
-        && (&run.image, &run.image_sha256, &run.device)
-            == (
-                &conditions.image,
-                &conditions.image_sha256,
-                &conditions.device,
-            )
+    run.recipe == wanted && conditions.are_those_of(run)
 }
 
 /// Whether a least direction is that of a recipe, whatever its method.

@@ -175,7 +175,7 @@ impl State {
                 Some(ShownDirection {
                     vector: Arc::clone(direction_at(run, index)?),
                     gain: *run.spectrum.values.get(index - 1)?,
-                    stale: self.is_spectrum_stale(&seen),
+                    stale: !self.is_of_feature(run, &seen),
                 })
             }
             Selected::Least => {
