@@ -148,14 +148,12 @@ fn note_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         ui.add(Label::new(theme::note(text)).truncate());
         return;
     }
-    let lead = scene.state.direction_curve().curve.spectrum.as_ref();
-    if let Some(run) = lead.filter(|run| run.spectrum.bounds == Bounds::Exact) {
-        let (seen, all) = (run.spectrum.rank(), run.spectrum.values.len());
-        let text = if seen < all {
-            format!("{seen} of {all} values are above rounding, 10⁻⁶ σ₁; the others are not drawn")
-        } else {
-            format!("all {all} values are above rounding, 10⁻⁶ σ₁")
-        };
+    let runs = scene.state.exportable_spectra();
+    if runs
+        .iter()
+        .any(|run| run.spectrum.rank() < run.spectrum.values.len())
+    {
+        let text = "Values below 10⁻⁶ σ₁ are rounding and not drawn";
         ui.add(Label::new(theme::note(text)).truncate());
     }
 }
