@@ -6,14 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use etascope::cli::spectrum_command_line;
 use etascope::device::DeviceChoice;
-use etascope::encoders::EncoderSpec;
+use etascope::encoders::{EncoderSpec, Readout};
 use etascope::geometry::profile::Basis;
+use etascope::geometry::spectrum::SpectrumMethod;
 use etascope::geometry::{DirectionFamily, ScaleEstimate};
 use etascope::images::{Background, Disc, Manipulation, Mask, Prepared, bundled};
-use etascope::recipe::{ProfileRecipe, WeightsKind};
-use etascope::report::ProfileRun;
-use etascope::worker::{Command, Event, Export, ExportFormat, Generation, ImageSource, Worker};
+use etascope::recipe::{ProfileRecipe, SpectrumRecipe, WeightsKind};
+use etascope::report::{ProfileRun, spectrum_csv};
+use etascope::worker::{
+    Command, Event, Export, ExportFormat, Generation, ImageSource, SpectrumTask, Worker,
+};
 use etascope::{Error, ErrorKind};
 
 /// Turns a deadlock into a failure.
@@ -384,4 +388,51 @@ fn directions_that_do_not_exist_are_refused_with_their_reason() {
         &worker,
         Command::Profile(vec![along(toward("bundled:rocket"))]),
     );
+}
+
+/// The same question to the window's worker and to the command line.
+#[test]
+fn a_spectrum_is_that_of_the_command_line() {
+    let worker = Worker::spawn(DeviceChoice::Cpu, || ()).unwrap();
+    open(&worker, "chelsea");
+    let recipe = SpectrumRecipe {
+        encoder: "squeezenet1_1".to_owned(),
+        weights: WeightsKind::Trained,
+        readout: Readout::Stage(0),
+        method: SpectrumMethod::Leading { count: 3 },
+        seed: 5,
+        dither_seed: Some(2),
+    };
+    let tasks = vec![SpectrumTask::Values(recipe.clone())];
+    let request = worker.send(Command::Spectrum(tasks)).unwrap();
+    let mut found = None;
+    loop {
+        let event = worker.events().recv_timeout(PATIENCE);
+        match event.expect("the worker answers") {
+            Event::SpectrumFound { run, .. } => found = Some(run),
+            Event::Finished { generation, .. } if generation == request => break,
+            Event::Failed { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+    let run = found.expect("a spectrum");
+    assert_eq!(run.recipe, recipe);
+
+    let folder = tempfile::tempdir().unwrap();
+    let line = spectrum_command_line(
+        &ImageSource::Bundled("chelsea".to_owned()),
+        &[recipe],
+        false,
+        &DeviceChoice::Cpu,
+        Background::default(),
+        folder.path(),
+    );
+    let words = shlex::split(&line.unwrap()).unwrap();
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_etascope"))
+        .args(&words[1..])
+        .status();
+    assert!(status.unwrap().success());
+    let theirs = std::fs::read_to_string(folder.path().join("spectrum.csv")).unwrap();
+    // To the last bit: the same products in the same batches.
+    assert_eq!(spectrum_csv(&[(*run).clone()]).unwrap(), theirs);
 }

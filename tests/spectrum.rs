@@ -148,6 +148,44 @@ fn a_spectrum_known_in_closed_form() {
     assert!((readout.energy_top[1] - top5).abs() < 1e-6);
 }
 
+#[test]
+fn right_vectors_are_orthonormal_and_carried_to_orthogonal_images_of_length_sigma() {
+    let (mut field, _) = dense();
+    for method in [
+        SpectrumMethod::Exact { vectors: 8 },
+        SpectrumMethod::Leading { count: 8 },
+    ] {
+        let (found, _) = spectrum(&mut field, method);
+        let vectors: Vec<_> = found.top.iter().map(|vector| wide(vector)).collect();
+        let images = field.jvp(&found.top).unwrap();
+        let images: Vec<&[f64]> = images.chunks_exact(24).collect();
+        // Of f32 entries; a leading part is as good as its bounds.
+        let off = match &found.bounds {
+            Bounds::Exact => 1e-6,
+            Bounds::Within(errors) => 1e-6 + 2.0 * errors.iter().copied().fold(0.0, f64::max),
+        };
+        for i in 0..8 {
+            for j in 0..8 {
+                let (unit, square) = if i == j {
+                    (1.0, found.values[i].powi(2))
+                } else {
+                    (0.0, 0.0)
+                };
+                assert!((dot(&vectors[i], &vectors[j]) - unit).abs() < 1e-6);
+                let product = dot(images[i], images[j]);
+                let bound = off * (found.values[i] + found.values[j]) + off * off;
+                assert!(
+                    (product - square).abs() < bound,
+                    "{method:?} {i} {j}: {product}"
+                );
+            }
+            // Of v and −v the one whose largest entry is positive.
+            let largest = (vectors[i].iter()).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            assert!(largest.is_some_and(|&value| value > 0.0), "{method:?} {i}");
+        }
+    }
+}
+
 fn bottom(field: &mut dyn Field, largest: f64, steps: usize) -> (BottomDirection, Cost) {
     let mut search = BottomSearch::new(largest, steps, 1, field.input_len());
     let mut cost = Cost::default();

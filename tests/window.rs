@@ -6,6 +6,8 @@
 mod edit;
 #[path = "window/library.rs"]
 mod library;
+#[path = "window/spectrum.rs"]
+mod spectrum;
 #[path = "window/stage.rs"]
 mod stage;
 

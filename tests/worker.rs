@@ -8,13 +8,15 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use etascope::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use etascope::encoders::EncoderSpec;
+use etascope::encoders::Readout;
+use etascope::geometry::spectrum::{Bounds, SpectrumMethod};
 use etascope::geometry::{Cost, Field, Perturbation, Profile, Summary};
 use etascope::images::{Background, ChannelOrder, Photo, Prepared, Preprocessing, ResizeFilter};
-use etascope::recipe::{ProfileRecipe, WeightsKind};
-use etascope::report::ProfileRun;
+use etascope::recipe::{ProfileRecipe, SpectrumRecipe, WeightsKind};
+use etascope::report::{ProfileRun, SpectrumRun};
 use etascope::worker::{
-    Command, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, StageView,
-    Subject, Worker,
+    Command, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, LeastRun,
+    SpectrumTask, StageView, Subject, Worker,
 };
 use etascope::{Error, ErrorKind, Result};
 
@@ -373,6 +375,8 @@ fn generation(event: &Event) -> Generation {
         | Event::ImageOpened { generation, .. }
         | Event::EncoderReady { generation, .. }
         | Event::ProfileUpdated { generation, .. }
+        | Event::SpectrumFound { generation, .. }
+        | Event::LeastUpdated { generation, .. }
         | Event::Measured { generation, .. }
         | Event::Progress { generation, .. }
         | Event::EditFitted { generation, .. }
@@ -1046,4 +1050,169 @@ fn a_smaller_budget_takes_effect_at_once_and_another_device_starts_empty() {
     );
     worker.send(Command::UseDevice(DeviceChoice::Cpu)).unwrap();
     memory_with(&worker, &[]);
+}
+
+// ---- Singular spectra ------------------------------------------------------------------------------
+
+fn spectrum_recipe(weights: WeightsKind, method: SpectrumMethod) -> SpectrumRecipe {
+    SpectrumRecipe {
+        encoder: "linear".to_owned(),
+        weights,
+        readout: Readout::Pooled,
+        method,
+        seed: 0,
+        dither_seed: None,
+    }
+}
+
+const EXACT: SpectrumMethod = SpectrumMethod::Exact { vectors: 0 };
+
+fn spectra(weights: &[WeightsKind], method: SpectrumMethod) -> Command {
+    let recipes = weights.iter().map(|&kind| spectrum_recipe(kind, method));
+    Command::Spectrum(recipes.map(SpectrumTask::Values).collect())
+}
+
+fn found(events: &[Event], request: Generation) -> Vec<(usize, Arc<SpectrumRun>)> {
+    let run = |event: &Event| match event {
+        Event::SpectrumFound {
+            generation,
+            index,
+            run,
+        } if *generation == request => Some((*index, Arc::clone(run))),
+        _ => None,
+    };
+    events.iter().filter_map(run).collect()
+}
+
+fn least(events: &[Event]) -> Vec<Arc<LeastRun>> {
+    let run = |event: &Event| match event {
+        Event::LeastUpdated { run, .. } => Some(Arc::clone(run)),
+        _ => None,
+    };
+    events.iter().filter_map(run).collect()
+}
+
+/// Of the 48 inputs 10, 10, 10, 9 and 9 are added up: the singular values are the roots.
+const SIGMA_SQ: [f64; OUTPUT_LEN] = [10.0, 10.0, 10.0, 9.0, 9.0];
+
+#[test]
+fn spectra_come_one_after_the_other_with_their_directions() {
+    let (worker, mut control) = ready();
+    control.open();
+    let both = [WeightsKind::Trained, WeightsKind::Random];
+    let request = worker.send(spectra(&both, EXACT)).unwrap();
+    let events = until_end(&worker, request);
+    assert_eq!(failure(&events, request), None);
+    let runs = found(&events, request);
+    assert_eq!(runs.iter().map(|(i, _)| *i).collect::<Vec<_>>(), [0, 1]);
+    for ((_, run), weights) in runs.iter().zip(both) {
+        assert_eq!(run.recipe, spectrum_recipe(weights, EXACT));
+        assert_eq!((run.feature_len, run.input_len), (OUTPUT_LEN, INPUT_LEN));
+        assert_eq!(
+            (run.device.as_str(), run.readout.as_str()),
+            ("Fake GPU", "pooled")
+        );
+        for (value, square) in run.spectrum.values.iter().zip(SIGMA_SQ) {
+            assert!((value * value - square).abs() < 1e-9, "{value}");
+        }
+        assert_eq!(run.spectrum.top.len(), OUTPUT_LEN);
+    }
+    // The encoder is told of under the number of the spectra.
+    assert!(events.iter().any(|event| matches!(event,
+        Event::EncoderReady { generation, lane: Lane::Spectrum, index: 1, .. }
+            if *generation == request)));
+}
+
+#[test]
+fn leading_values_have_bounds_and_the_least_direction_nears_the_null_space() {
+    let (worker, mut control) = ready();
+    control.open();
+    // Four and the extra dimensions of the search nearly span the feature space, so that all rows are cheaper.
+    let method = SpectrumMethod::Leading { count: 4 };
+    let request = worker
+        .send(spectra(&[WeightsKind::Trained], method))
+        .unwrap();
+    let runs = found(&until_end(&worker, request), request);
+    assert_eq!(runs[0].1.spectrum.bounds, Bounds::Exact);
+
+    let recipe = spectrum_recipe(WeightsKind::Trained, method);
+    let largest = runs[0].1.spectrum.values[0];
+    let task = SpectrumTask::Least { recipe, largest };
+    let request = worker.send(Command::Spectrum(vec![task])).unwrap();
+    let steps = least(&until_end(&worker, request));
+    let last = steps.last().expect("a direction");
+    assert_eq!(last.steps, last.steps_max);
+    // Every singular value is above 0.94 σ₁ and dies out in a few steps; f32 is left.
+    assert!(last.found.gain < 1e-6, "‖Jv‖ = {}", last.found.gain);
+    assert!(steps[0].found.gain > 0.1);
+}
+
+#[test]
+fn a_spectrum_uses_the_field_of_a_profile_of_the_same_feature() {
+    let (worker, mut control) = ready();
+    let request = worker.send(profile()).unwrap();
+    control.until("prepare");
+    control.open();
+    until_end(&worker, request);
+    while control.calls.try_recv().is_ok() {}
+    let request = worker
+        .send(spectra(&[WeightsKind::Trained], EXACT))
+        .unwrap();
+    let events = until_end(&worker, request);
+    assert_eq!(found(&events, request).len(), 1);
+    let calls: Vec<String> = control.calls.try_iter().collect();
+    assert!(
+        calls.iter().all(|call| call.starts_with("vjp")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn newer_spectra_supersede_the_older_and_another_photograph_ends_them() {
+    let (worker, mut control) = ready();
+    let older = worker
+        .send(spectra(&[WeightsKind::Trained], EXACT))
+        .unwrap();
+    control.until("vjp");
+    let newer = worker.send(spectra(&[WeightsKind::Random], EXACT)).unwrap();
+    control.let_in(Permit::Go);
+    control.until("vjp random");
+    let opened = worker.send(photo(7)).unwrap();
+    control.open();
+    let events = until_end(&worker, newer);
+    assert!(found(&events, older).is_empty() && failure(&events, older).is_none());
+    assert!(found(&events, newer).is_empty());
+    assert_eq!(
+        failure(&events, newer).map(|e| e.kind),
+        Some(ErrorKind::Cancelled)
+    );
+    assert!(older < newer && newer < opened);
+}
+
+#[test]
+fn a_spectrum_comes_before_the_profiles_and_a_wrong_one_says_why() {
+    let (worker, mut control) = ready();
+    let curve = worker.send(profile()).unwrap();
+    control.until("features");
+    let method = SpectrumMethod::Leading { count: 0 };
+    let wrong = worker
+        .send(spectra(&[WeightsKind::Trained], method))
+        .unwrap();
+    let right = worker
+        .send(spectra(&[WeightsKind::Trained], EXACT))
+        .unwrap();
+    control.open();
+    let events = until_end(&worker, curve);
+    let ends = ends(&events);
+    assert_eq!(ends, [Lane::Spectrum, Lane::Profile]);
+    assert_eq!(found(&events, right).len(), 1);
+    assert!(wrong < right);
+    let wrong = worker
+        .send(spectra(&[WeightsKind::Trained], method))
+        .unwrap();
+    let events = until_end(&worker, wrong);
+    assert_eq!(
+        failure(&events, wrong).map(|e| e.kind),
+        Some(ErrorKind::Request)
+    );
 }

@@ -7,9 +7,9 @@ use eframe::egui::{Color32, ColorImage, Context, Event, Ui, ViewportCommand, gui
 
 use super::host::is_weights;
 use super::intent::{Intent, Scene};
-use super::panels::{cards, eta, response};
+use super::panels::{cards, eta, response, spectrum};
 use super::settings::{AxisScale, MEGABYTE, Workspace};
-use super::state::{Content, Place};
+use super::state::{Content, Place, Selected};
 use super::ui_command::UiCommand;
 use super::view::{Card, DialogState, LibraryPage};
 use super::{EtascopeApp, theme};
@@ -47,6 +47,14 @@ impl EtascopeApp {
         };
         if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
             self.state.set_eta(eta);
+        }
+        let scene = Scene {
+            state: &self.state,
+            settings: &self.settings,
+        };
+        let place = self.view.spectrum_plot.as_ref();
+        if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
+            self.state.select(Selected::Index(index));
         }
     }
 
@@ -86,7 +94,7 @@ impl EtascopeApp {
             UiCommand::Quit => context.send_viewport_cmd(ViewportCommand::Close),
             UiCommand::ToggleTwin => self.state.show_twin(!self.state.twin_shown),
             UiCommand::NewSeed => self.state.set_seed(fresh_seed()),
-            UiCommand::PauseResume => self.state.toggle_pause(),
+            UiCommand::PauseResume => self.state.toggle_pause_in_front(),
             UiCommand::Cancel => self.close_or_cancel(),
             UiCommand::ShowResponse => self.show(Workspace::Response),
             UiCommand::ShowSpectrum => self.show(Workspace::Spectrum),
@@ -96,6 +104,20 @@ impl EtascopeApp {
             | UiCommand::MarkerFarLeft
             | UiCommand::MarkerFarRight
             | UiCommand::MarkerReset => self.move_marker(command),
+            UiCommand::PreviousDirection if self.shows_spectra() => self.state.step_index(-1),
+            UiCommand::NextDirection if self.shows_spectra() => self.state.step_index(1),
+            UiCommand::TopDirection if self.shows_spectra() => {
+                self.state.select(Selected::Index(1));
+            }
+            UiCommand::LeastDirection if self.shows_spectra() => {
+                self.state.select(Selected::Least);
+            }
+            UiCommand::PreviousDirection
+            | UiCommand::NextDirection
+            | UiCommand::TopDirection
+            | UiCommand::LeastDirection => {}
+            UiCommand::ToggleXScale if self.shows_spectra() => self.toggle_spectrum_scale(0),
+            UiCommand::ToggleYScale if self.shows_spectra() => self.toggle_spectrum_scale(1),
             UiCommand::ToggleXScale => {
                 self.settings.x_scale = toggled(self.settings.x_scale);
                 self.view.reset_plots = true;
@@ -117,32 +139,53 @@ impl EtascopeApp {
 
     /// Moves the marker of the workspace in front.
     fn move_marker(&mut self, command: UiCommand) {
-        if self.settings.workspace == Workspace::Edit {
-            let Some(rank) = self.state.edit.rank_within() else {
-                return;
-            };
-            self.state.set_rank(match command {
-                UiCommand::MarkerLeft => rank.saturating_sub(1),
-                UiCommand::MarkerRight => rank + 1,
-                UiCommand::MarkerFarLeft => rank / 2,
-                UiCommand::MarkerFarRight => (2 * rank).max(1),
-                _ => self.state.edit.rank_default().unwrap_or(rank),
-            });
-            return;
+        let moved = |value: f64, default: f64| match command {
+            UiCommand::MarkerLeft => eta::stepped(value, -1.0),
+            UiCommand::MarkerRight => eta::stepped(value, 1.0),
+            UiCommand::MarkerFarLeft => value / 10.0,
+            UiCommand::MarkerFarRight => value * 10.0,
+            _ => default,
+        };
+        match self.settings.workspace {
+            Workspace::Response => {
+                let eta = moved(self.state.eta_l2, self.state.eta_default());
+                self.state.set_eta(eta);
+            }
+            Workspace::Spectrum => {
+                let now = self.state.spectrum.amplitude_l2;
+                let amplitude = moved(now, self.state.amplitude_default());
+                self.state.set_amplitude(amplitude);
+            }
+            Workspace::Edit => {
+                let Some(rank) = self.state.edit.rank_within() else {
+                    return;
+                };
+                self.state.set_rank(match command {
+                    UiCommand::MarkerLeft => rank.saturating_sub(1),
+                    UiCommand::MarkerRight => rank + 1,
+                    UiCommand::MarkerFarLeft => rank / 2,
+                    UiCommand::MarkerFarRight => (2 * rank).max(1),
+                    _ => self.state.edit.rank_default().unwrap_or(rank),
+                });
+            }
         }
-        let eta = self.state.eta_l2;
-        self.state.set_eta(match command {
-            UiCommand::MarkerLeft => eta::stepped(eta, -1.0),
-            UiCommand::MarkerRight => eta::stepped(eta, 1.0),
-            UiCommand::MarkerFarLeft => eta / 10.0,
-            UiCommand::MarkerFarRight => eta * 10.0,
-            _ => self.state.eta_default(),
-        });
+    }
+
+    fn shows_spectra(&self) -> bool {
+        self.settings.workspace == Workspace::Spectrum
+    }
+
+    fn toggle_spectrum_scale(&mut self, axis: usize) {
+        if let Some(scale) = self.settings.spectrum_scales.get_mut(axis) {
+            *scale = toggled(*scale);
+        }
+        self.view.reset_plots = true;
     }
 
     /// Brings a workspace to the front.
     fn show(&mut self, workspace: Workspace) {
         self.settings.workspace = workspace;
+        self.view.reset_plots = true;
     }
 
     fn browse(&mut self) {
@@ -202,7 +245,15 @@ impl EtascopeApp {
             (Workspace::Edit, Some(run)) => {
                 crate::cli::edit_line(source, run, device, Path::new("edit"))
             }
-            _ => crate::cli::command_line(
+            (Workspace::Spectrum, _) => crate::cli::spectrum_command_line(
+                source,
+                &self.state.spectrum_recipes(),
+                self.state.twin_shown,
+                device,
+                Background::default(),
+                Path::new("spectra"),
+            ),
+            (Workspace::Response, _) => crate::cli::command_line(
                 source,
                 &self.state.recipes(),
                 self.state.twin_shown,
@@ -277,7 +328,8 @@ impl EtascopeApp {
                     self.view.card = None;
                     match self.settings.workspace {
                         Workspace::Edit => self.state.export_edit(folder, stem, formats),
-                        _ => self.state.export(folder, stem, formats),
+                        Workspace::Spectrum => self.state.export_spectra(folder, stem, formats),
+                        Workspace::Response => self.state.export(folder, stem, formats),
                     }
                 }
                 Intent::Dismiss(id) => self.state.dismiss(id),
@@ -297,6 +349,13 @@ impl EtascopeApp {
                     self.settings.y_scale = scale;
                     self.view.reset_plots = true;
                 }
+                Intent::SpectrumMethod(method) => {
+                    self.state.choose_spectrum_method(method);
+                    self.view.reset_plots = true;
+                }
+                Intent::Select(selected) => self.state.select(selected),
+                Intent::DirectionsOf(weights) => self.state.show_directions_of(weights),
+                Intent::SetAmplitude(amplitude) => self.state.set_amplitude(amplitude),
             }
         }
     }

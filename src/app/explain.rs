@@ -261,3 +261,112 @@ pub const TWIN: Explanation = Explanation {
     source: PAPER,
     sentence: "Shows which part of the curve comes from training and which from the architecture.",
 };
+
+const EIGENDISTORTIONS: &str = "Berardino, Ballé, Laparra, Simoncelli 2017 (eigendistortions)";
+const READ_OFF: &str = "Krey, Neukirch, Strodthoff 2026";
+
+/// The singular spectrum.
+pub const SPECTRUM: Explanation = Explanation {
+    title: "Singular values σ of the Jacobian",
+    formula: "J = ∂Φ/∂x = Σ σᵢ uᵢ vᵢᵀ, σ₁ ≥ σ₂ ≥ …; σᵢ² are the eigenvalues of JJᵀ",
+    unit: "length of the feature per unit L2 norm of the pixels",
+    source: EIGENDISTORTIONS,
+    sentence: "How far the feature moves for a small step along each of the directions that the encoder tells \
+               apart at this photograph, the most noticeable first.",
+};
+
+/// How the spectrum is found.
+pub const SPECTRUM_METHOD: Explanation = Explanation {
+    title: "Method",
+    formula: "exact: all rows Jᵀeᵢ and the eigenvalues of JJᵀ; leading: randomised subspace iteration, 5 extra \
+              dimensions, 2 power steps, each value with the bound ‖Jv − σu‖/√2",
+    unit: "—",
+    source: "Halko, Martinsson, Tropp 2011; sizes: ours",
+    sentence: "Leading values come in seconds; only the whole spectrum has an entropy, ranks, energies and a \
+               condition.",
+};
+
+/// A singular direction.
+pub const SINGULAR_DIRECTION: Explanation = Explanation {
+    title: "Singular directions v",
+    formula: "Jvᵢ = σᵢuᵢ, ‖vᵢ‖ = 1; of v and −v the one whose largest entry is positive. Least: the random start \
+              that is left after 32 multiplications by I − JᵀJ/σ₁²",
+    unit: "unit L2 norm over all 3HW pixel values",
+    source: EIGENDISTORTIONS,
+    sentence: "The distortions of the photograph that the encoder notices most; the least one changes the pixels \
+               as much and the feature hardly at all.",
+};
+
+/// The norm of the distortion.
+pub const AMPLITUDE: Explanation = Explanation {
+    title: "Distortion a",
+    formula: "x + a·v with ‖v‖ = 1; the feature moves by about a·σ",
+    unit: "L2 norm of the distortion; as pixel RMS it is 255 a/√(3HW) grey levels",
+    source: EIGENDISTORTIONS,
+    sentence: "How strongly the photograph on screen is distorted along the chosen direction; nothing is computed \
+               anew.",
+};
+
+/// The number of values.
+pub const VALUE_COUNT: Explanation = Explanation {
+    title: "Number of values",
+    formula: "of an exact spectrum the values above 10⁻⁶ σ₁, where f32 ends; else the leading ones that were asked \
+              for",
+    unit: "a number",
+    source: "ours",
+    sentence: "How many singular values are drawn; the feature has as many dimensions as the whole spectrum.",
+};
+
+/// Spectral entropy.
+pub const ENTROPY: Explanation = Explanation {
+    title: "Spectral entropy",
+    formula: "−Σ p ln p, p = σ²/Σσ²",
+    unit: "nats, from 0 to ln of the number of values",
+    source: READ_OFF,
+    sentence: "How evenly the energy is spread over the singular directions.",
+};
+
+/// Effective rank.
+pub const EFFECTIVE_RANK: Explanation = Explanation {
+    title: "Effective rank",
+    formula: "exp(−Σ p ln p)",
+    unit: "a number of directions",
+    source: "Roy, Vetterli 2007",
+    sentence: "As many equally strong directions would have the same entropy.",
+};
+
+/// Stable rank.
+pub const STABLE_RANK: Explanation = Explanation {
+    title: "Stable rank",
+    formula: "Σσ²/σ₁²",
+    unit: "a number of directions",
+    source: "Rudelson, Vershynin 2007",
+    sentence: "As many directions as strong as the first would have the same energy.",
+};
+
+/// Energy of the first values.
+pub const ENERGY: Explanation = Explanation {
+    title: "Energy of the first 1, 5 and 10",
+    formula: "Σ σᵢ² over the first values / Σ σᵢ² over all",
+    unit: "per cent",
+    source: READ_OFF,
+    sentence: "Which share of the mean squared response to small noise lies in the first directions.",
+};
+
+/// Condition.
+pub const CONDITION: Explanation = Explanation {
+    title: "Condition",
+    formula: "σ₁/σ_C; none where the least value is rounding",
+    unit: "none: a ratio",
+    source: READ_OFF,
+    sentence: "How much more the most noticeable direction moves the feature than the least of the spectrum.",
+};
+
+/// The error of leading values.
+pub const SPECTRUM_ERROR: Explanation = Explanation {
+    title: "Error",
+    formula: "largest ‖Jv − σu‖/(√2 σ) of the leading values; an exact spectrum is good to rounding, 10⁻⁷ σ₁",
+    unit: "per cent of the value",
+    source: "Halko, Martinsson, Tropp 2011; bound: ours",
+    sentence: "Within this distance of each value J has a singular value.",
+};

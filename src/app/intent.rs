@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use super::settings::{AxisScale, Settings, ThemeChoice};
-use super::state::{SeenBy, State};
+use super::state::{SeenBy, Selected, State};
 use super::ui_command::UiCommand;
 use crate::device::DeviceChoice;
 use crate::encoders::Readout;
 use crate::geometry::directions::DirectionFamily;
 use crate::geometry::maps::Cut;
-use crate::recipe::{EditRecipe, Preset};
+use crate::geometry::spectrum::SpectrumMethod;
+use crate::recipe::{EditRecipe, Preset, WeightsKind};
 use crate::render::ViewMode;
 use crate::worker::{ExportFormat, ImageSource};
 
@@ -109,4 +110,12 @@ pub enum Intent {
     XScale(AxisScale),
     /// Scale of the r axis.
     YScale(AxisScale),
+    /// Choose all singular values or the leading ones.
+    SpectrumMethod(SpectrumMethod),
+    /// Mark a singular value, or seek the least direction.
+    Select(Selected),
+    /// Show the singular directions of the leading encoder or of its twin.
+    DirectionsOf(WeightsKind),
+    /// Change the norm of the distortion.
+    SetAmplitude(f64),
 }

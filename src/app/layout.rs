@@ -7,7 +7,8 @@ use eframe::egui::{
 use super::EtascopeApp;
 use super::intent::{Intent, Scene};
 use super::panels::{
-    cards, controls, edit, eta, image as image_panel, menu, message, response, status, welcome,
+    cards, controls, edit, eta, image as image_panel, menu, message, response, spectrum, status,
+    welcome,
 };
 use super::settings::Workspace;
 use super::state::Place;
@@ -66,9 +67,12 @@ impl EtascopeApp {
                 places.push((Place::Workspace, centre));
             }
             Workspace::Spectrum => {
+                self.marker_bar(ui, palette, eta::amplitude_ui);
                 places.push((Place::Image, self.photograph(ui, palette)));
-                let controls = self.controls(ui, palette, controls::controls_ui);
+                let controls = self.controls(ui, palette, spectrum::controls_ui);
                 places.push((Place::Controls, controls));
+                let centre = self.centre(ui, palette, spectrum::spectrum_ui);
+                places.push((Place::Workspace, centre));
             }
             Workspace::Edit => {
                 self.marker_bar(ui, palette, edit::rank_ui);

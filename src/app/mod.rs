@@ -149,6 +149,9 @@ impl EtascopeApp {
         for request in self.state.library.take_requests() {
             self.library.ask(request);
         }
+        self.state
+            .show_spectra(self.settings.workspace == Workspace::Spectrum);
+        self.state.ask_spectra();
         for command in self.state.take_commands() {
             match self.link.send(command.clone()) {
                 Ok(generation) => self.state.sent(&command, generation),

@@ -77,6 +77,8 @@ pub struct Settings {
     pub x_scale: AxisScale,
     /// Scale of the r axis.
     pub y_scale: AxisScale,
+    /// Scales of the index axis and of the axis of singular values.
+    pub spectrum_scales: [AxisScale; 2],
     /// What the preview shows.
     pub view: ViewMode,
     /// Amplification of the noise view.
@@ -100,6 +102,7 @@ impl Default for Settings {
             weights_budget_mb: DEFAULT_BUDGET_BYTES / MEGABYTE,
             x_scale: AxisScale::Log,
             y_scale: AxisScale::Linear,
+            spectrum_scales: [AxisScale::Log; 2],
             view: ViewMode::Split,
             // Ten grey levels of noise, η = 15 at 224 px, then fill the range from black to white.
             gain: 10.0,
@@ -150,6 +153,14 @@ impl Settings {
             Ok(())
         };
         write().map_err(|error| failed(&error))
+    }
+
+    /// Scales of the horizontal and the vertical axis in the workspace in front.
+    pub fn scales_in_front(&self) -> [AxisScale; 2] {
+        match self.workspace {
+            Workspace::Spectrum => self.spectrum_scales,
+            Workspace::Response | Workspace::Edit => [self.x_scale, self.y_scale],
+        }
     }
 
     /// Puts `path` at the head of the recent list.

@@ -7,7 +7,7 @@ use eframe::egui::ViewportBuilder;
 
 use super::EtascopeApp;
 use super::host::SystemDesktop;
-use super::settings::{Settings, ThemeChoice};
+use super::settings::{Settings, ThemeChoice, Workspace};
 use crate::device::DeviceChoice;
 use crate::encoders::registry;
 use crate::geometry::feature_cache::{BUDGET_BYTES_DEFAULT, FeatureCache};
@@ -44,6 +44,8 @@ pub struct Screenshot {
     pub theme: ThemeChoice,
     /// Whether the twin is shown.
     pub twin: bool,
+    /// The workspace in front.
+    pub workspace: Workspace,
 }
 
 /// Opens the window and stays until it is closed.
@@ -66,6 +68,7 @@ pub fn run(options: Options) -> Result<()> {
         size = shot.size;
         settings.theme = shot.theme;
         settings.twin = shot.twin;
+        settings.workspace = shot.workspace;
     }
     let viewport = ViewportBuilder::default()
         .with_title("Etascope")

@@ -43,9 +43,17 @@ pub enum UiCommand {
     MarkerFarRight,
     /// η or rank as at the start.
     MarkerReset,
-    /// Switch the η axis between log and linear.
+    /// The singular direction before or after the shown one.
+    PreviousDirection,
+    /// See [`UiCommand::PreviousDirection`].
+    NextDirection,
+    /// The most noticeable direction.
+    TopDirection,
+    /// The least noticeable direction.
+    LeastDirection,
+    /// Switch the horizontal axis between log and linear.
     ToggleXScale,
-    /// Switch the r axis between log and linear.
+    /// Switch the vertical axis between log and linear.
     ToggleYScale,
     /// Show the whole ladder again.
     ResetPlots,
@@ -67,7 +75,7 @@ pub enum UiCommand {
 
 impl UiCommand {
     /// All of them, in the order of the list of keys.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::Open,
         Self::Paste,
         Self::Export,
@@ -87,6 +95,10 @@ impl UiCommand {
         Self::MarkerFarLeft,
         Self::MarkerFarRight,
         Self::MarkerReset,
+        Self::PreviousDirection,
+        Self::NextDirection,
+        Self::TopDirection,
+        Self::LeastDirection,
         Self::ToggleXScale,
         Self::ToggleYScale,
         Self::ResetPlots,
@@ -121,9 +133,13 @@ impl UiCommand {
             Self::MarkerFarLeft => "η or rank much smaller",
             Self::MarkerFarRight => "η or rank much larger",
             Self::MarkerReset => "Reset η or rank",
-            Self::ToggleXScale => "η axis logarithmic",
-            Self::ToggleYScale => "r axis logarithmic",
-            Self::ResetPlots => "Whole ladder",
+            Self::PreviousDirection => "Previous singular direction",
+            Self::NextDirection => "Next singular direction",
+            Self::TopDirection => "Top singular direction",
+            Self::LeastDirection => "Least singular direction",
+            Self::ToggleXScale => "Horizontal axis logarithmic",
+            Self::ToggleYScale => "Vertical axis logarithmic",
+            Self::ResetPlots => "Whole curves",
             Self::ZoomIn => "Larger interface",
             Self::ZoomOut => "Smaller interface",
             Self::ZoomReset => "Interface in normal size",
@@ -145,7 +161,7 @@ impl UiCommand {
             Self::OpenWeights => "Use weights of your own: safetensors or PyTorch",
             Self::Quit => "Leave the program",
             Self::ToggleTwin => "Compare with the same architecture at random initialisation",
-            Self::NewSeed => "Draw another set of directions",
+            Self::NewSeed => "Draw other directions, or start the search elsewhere",
             Self::PauseResume => "Hold the refinement of the curves, or let it go on",
             Self::Cancel => "Close the topmost card; with none open, stop the work",
             Self::ShowResponse => "How far features move: the response profile against η",
@@ -158,8 +174,12 @@ impl UiCommand {
                 "Move the marker by a factor of ten, or the rank by two"
             }
             Self::MarkerReset => "Put the marker back where it was at the start",
-            Self::ToggleXScale => "Logarithmic or linear η axis",
-            Self::ToggleYScale => "Logarithmic or linear r axis",
+            Self::PreviousDirection => "The direction with the next larger singular value",
+            Self::NextDirection => "The direction with the next smaller singular value",
+            Self::TopDirection => "The distortion that the encoder notices most",
+            Self::LeastDirection => "Seek a distortion that the encoder hardly notices",
+            Self::ToggleXScale => "Logarithmic or linear axis of η or of the index",
+            Self::ToggleYScale => "Logarithmic or linear axis of r or of singular values",
             Self::ResetPlots => "Undo zooming and panning of the plots",
             Self::ZoomIn => "Scale the whole interface up",
             Self::ZoomOut => "Scale the whole interface down",
@@ -198,6 +218,10 @@ impl UiCommand {
             Self::MarkerFarLeft => plain(Key::PageDown),
             Self::MarkerFarRight => plain(Key::PageUp),
             Self::MarkerReset => plain(Key::Home),
+            Self::PreviousDirection => plain(Key::ArrowUp),
+            Self::NextDirection => plain(Key::ArrowDown),
+            Self::TopDirection => plain(Key::T),
+            Self::LeastDirection => plain(Key::L),
             Self::ToggleXScale => plain(Key::X),
             Self::ToggleYScale => plain(Key::Y),
             Self::ResetPlots => plain(Key::F),
@@ -215,6 +239,8 @@ impl UiCommand {
             Self::Keys => "?".to_owned(),
             Self::MarkerLeft => "←".to_owned(),
             Self::MarkerRight => "→".to_owned(),
+            Self::PreviousDirection => "↑".to_owned(),
+            Self::NextDirection => "↓".to_owned(),
             Self::MarkerFarLeft => "Page down".to_owned(),
             Self::MarkerFarRight => "Page up".to_owned(),
             _ => self
@@ -272,6 +298,8 @@ impl UiCommand {
                 | Self::MarkerFarLeft
                 | Self::MarkerFarRight
                 | Self::MarkerReset
+                | Self::PreviousDirection
+                | Self::NextDirection
         )
     }
 }

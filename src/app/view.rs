@@ -43,7 +43,7 @@ pub struct View {
     pub export: ExportForm,
     /// The card of the encoders.
     pub library: LibraryView,
-    /// η as it is being typed.
+    /// The magnitude as it is being typed.
     pub eta_text: Option<String>,
     /// The rank as it is being typed.
     pub rank_text: Option<String>,
@@ -65,8 +65,10 @@ pub struct View {
     pub painted: Vec<Disc>,
     /// Fraction of the preview left of the seam.
     pub seam: f32,
-    /// Where the plots stood.
+    /// Where the plots of profiles stood.
     pub plots: Vec<PlotPlace>,
+    /// Where the plot of spectra stood.
+    pub spectrum_plot: Option<PlotPlace>,
     /// Show the whole ladder in the next frame.
     pub reset_plots: bool,
     /// Whether a button of the pointer was down in the last frame.

@@ -20,6 +20,7 @@ mod names;
 mod photographs;
 mod profile;
 mod spectrum;
+mod spectrum_line;
 mod table;
 pub mod values;
 mod window;
@@ -39,6 +40,7 @@ pub use job::{ProfileArgs, ProfileJob};
 pub use map_kind::MapWord;
 pub use photographs::PhotoArgs;
 pub use spectrum::SpectrumArgs;
+pub use spectrum_line::spectrum_command_line;
 pub use window::WindowArgs;
 
 use crate::encoders::registry;

@@ -68,7 +68,7 @@ pub struct SpectrumArgs {
 
 impl SpectrumArgs {
     /// Recipes for each photograph: encoders in the order of the arguments, each followed by its twin.
-    fn recipes(&self) -> Result<Vec<SpectrumRecipe>> {
+    pub(super) fn recipes(&self) -> Result<Vec<SpectrumRecipe>> {
         let method = match self.leading {
             Some(count) => SpectrumMethod::Leading {
                 count: count as usize,

@@ -122,14 +122,7 @@ pub fn parse_readout(text: &str) -> Result<ReadoutName, String> {
 
 /// The argument for a readout of `spec`; `None` where the encoder has no such stage.
 pub fn write_readout(readout: &Readout, spec: &EncoderSpec) -> Option<String> {
-    match readout {
-        Readout::Pooled => Some("pooled".to_owned()),
-        Readout::Logits => Some("logits".to_owned()),
-        Readout::Stage(index) => spec
-            .stages
-            .get(*index)
-            .map(|stage| format!("stage:{}", stage.name)),
-    }
+    spec.readout_name(readout)
 }
 
 /// What [`parse_family`] reads.

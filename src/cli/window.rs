@@ -34,6 +34,9 @@ pub struct WindowArgs {
     /// The picture with the random twin
     #[arg(long, hide = true)]
     pub twin: bool,
+    /// The workspace in the picture
+    #[arg(long, hide = true, default_value = "response", value_parser = ["response", "spectrum", "edit"])]
+    pub workspace: String,
 }
 
 /// `1280x800`.
@@ -77,6 +80,11 @@ fn open(args: WindowArgs) -> Result<()> {
                 crate::app::ThemeChoice::Dark
             },
             twin: args.twin,
+            workspace: match args.workspace.as_str() {
+                "spectrum" => crate::app::Workspace::Spectrum,
+                "edit" => crate::app::Workspace::Edit,
+                _ => crate::app::Workspace::Response,
+            },
         }),
     })
 }

@@ -121,6 +121,18 @@ impl EncoderSpec {
         Ok(self.readout_shape(readout)?.iter().product())
     }
 
+    /// A readout as it is written: `pooled`, `logits` or `stage:NAME`; `None` where the encoder has no such stage.
+    pub fn readout_name(&self, readout: &Readout) -> Option<String> {
+        match readout {
+            Readout::Pooled => Some("pooled".to_owned()),
+            Readout::Logits => Some("logits".to_owned()),
+            Readout::Stage(index) => {
+                let stage = self.stages.get(*index)?;
+                Some(format!("stage:{}", stage.name))
+            }
+        }
+    }
+
     /// Channels, rows and columns of a readout's feature; vectors have one row and one column.
     ///
     /// # Errors

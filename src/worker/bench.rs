@@ -134,10 +134,28 @@ impl Bench {
         photo: &Arc<Photo>,
         recipe: &ProfileRecipe,
     ) -> Option<Rc<RefCell<Study>>> {
+        self.study_that(recipe, |study| study.fits(photo, recipe))
+    }
+
+    /// A study that looks at the same feature of the photograph, whatever its directions: its recorded derivative
+    /// serves every product.
+    pub(super) fn study_of_feature(
+        &mut self,
+        photo: &Arc<Photo>,
+        recipe: &ProfileRecipe,
+    ) -> Option<Rc<RefCell<Study>>> {
+        self.study_that(recipe, |study| study.has_feature_of(photo, recipe))
+    }
+
+    fn study_that(
+        &mut self,
+        recipe: &ProfileRecipe,
+        is_it: impl Fn(&Study) -> bool,
+    ) -> Option<Rc<RefCell<Study>>> {
         let position = self
             .studies
             .iter()
-            .position(|study| study.borrow().fits(photo, recipe))?;
+            .position(|study| is_it(&study.borrow()))?;
         self.memory.touch(&recipe.encoder, recipe.weights);
         let study = self.studies.remove(position);
         self.studies.push(Rc::clone(&study));

@@ -7,7 +7,8 @@ use super::edit::EditExport;
 use crate::device::DeviceChoice;
 use crate::geometry::maps::Cut;
 use crate::images::Background;
-use crate::recipe::{EditRecipe, ProfileRecipe};
+use crate::recipe::{EditRecipe, ProfileRecipe, SpectrumRecipe};
+use crate::report::SpectrumRun;
 pub use crate::report::{Export, ExportFormat};
 
 /// Number of a request within the program's life; larger is newer.
@@ -121,6 +122,20 @@ pub enum Command {
     Export(Export),
     /// Write a fitted edit; as exports are, never superseded.
     ExportEdit(EditExport),
+    /// Singular spectra of the current photograph's Jacobians, and directions that move a feature least, one
+    /// after the other.
+    Spectrum(Vec<SpectrumTask>),
+    /// Write table, sidecar and figure of spectra; as exports are, never superseded.
+    ExportSpectra {
+        /// Folder; made if absent.
+        folder: PathBuf,
+        /// File name without extension.
+        stem: String,
+        /// Which files.
+        formats: Vec<ExportFormat>,
+        /// What is written.
+        runs: Vec<Arc<SpectrumRun>>,
+    },
     /// Let the weights in memory take so many bytes together; those that are not in use and do not
     /// fit are unloaded at once.
     SetBudget(u64),
@@ -146,7 +161,10 @@ impl Command {
             Self::Edit(_) => Some(Lane::Edit),
             Self::Rank { .. } => Some(Lane::Rank),
             Self::Invert { .. } => Some(Lane::Invert),
-            Self::Export(_) | Self::ExportEdit(_) => Some(Lane::Export),
+            Self::Spectrum(_) => Some(Lane::Spectrum),
+            Self::Export(_) | Self::ExportEdit(_) | Self::ExportSpectra { .. } => {
+                Some(Lane::Export)
+            }
             Self::SetBudget(_)
             | Self::Pause(_)
             | Self::Resume(_)
@@ -169,7 +187,39 @@ impl Command {
             Self::SetBudget(_) => Some(CoalescingKey::Budget),
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
-            Self::Export(_) | Self::ExportEdit(_) | Self::Shutdown => None,
+            Self::Spectrum(_) => Some(CoalescingKey::Work(Lane::Spectrum)),
+            Self::Export(_) | Self::ExportEdit(_) | Self::ExportSpectra { .. } | Self::Shutdown => {
+                None
+            }
+        }
+    }
+}
+
+/// One piece of a request for spectra.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpectrumTask {
+    /// The singular values, and the first [`DIRECTIONS_KEPT`] right-singular vectors.
+    Values(SpectrumRecipe),
+    /// A direction that the feature hardly answers to, by shifting
+    /// ([`crate::geometry::spectrum::BottomSearch`]).
+    Least {
+        /// The encoder with its readout; method and seed of the spectrum do not matter but for the start, which
+        /// is drawn with the seed.
+        recipe: SpectrumRecipe,
+        /// The largest singular value, or a little above.
+        largest: f64,
+    },
+}
+
+/// Right-singular vectors that are kept of a spectrum, and as many of the least of an exact one: 0.6 MB each at
+/// 224 px.
+pub const DIRECTIONS_KEPT: usize = 16;
+
+impl SpectrumTask {
+    /// The encoder with its readout.
+    pub fn recipe(&self) -> &SpectrumRecipe {
+        match self {
+            Self::Values(recipe) | Self::Least { recipe, .. } => recipe,
         }
     }
 }

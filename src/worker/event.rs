@@ -12,9 +12,10 @@ use crate::device::{DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
 use crate::geometry::ScaleEstimate;
 use crate::geometry::maps::Cut;
+use crate::geometry::spectrum::BottomDirection;
 use crate::images::{Photo, Prepared};
-use crate::recipe::WeightsKind;
-use crate::report::ProfileRun;
+use crate::recipe::{SpectrumRecipe, WeightsKind};
+use crate::report::{ProfileRun, SpectrumRun};
 
 /// Something that happened, with the number of the request it answers.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub enum Event {
     EncoderReady {
         /// The request.
         generation: Generation,
+        /// Its lane.
+        lane: Lane,
         /// Index of the recipe in the request.
         index: usize,
         /// The encoder.
@@ -103,6 +106,24 @@ pub enum Event {
         /// The pictures.
         run: Arc<InvertedRun>,
     },
+    /// A singular spectrum is there.
+    SpectrumFound {
+        /// The request.
+        generation: Generation,
+        /// Index of the task in the request.
+        index: usize,
+        /// The spectrum with what it was made from.
+        run: Arc<SpectrumRun>,
+    },
+    /// The search for a direction that moves the feature least has come nearer.
+    LeastUpdated {
+        /// The request.
+        generation: Generation,
+        /// Index of the task in the request.
+        index: usize,
+        /// The direction with what it was made from.
+        run: Arc<LeastRun>,
+    },
     /// How far a request is.
     Progress {
         /// The request.
@@ -139,6 +160,25 @@ pub enum Event {
         /// Why it failed; [`crate::ErrorKind::Cancelled`] where it was stopped on request.
         error: Error,
     },
+}
+
+/// A direction that the feature hardly answers to, with what it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeastRun {
+    /// Name of the photograph.
+    pub image: String,
+    /// SHA-256 of the photograph's file.
+    pub image_sha256: String,
+    /// Name of the compute device.
+    pub device: String,
+    /// The encoder with its readout, and the seed of the start.
+    pub recipe: SpectrumRecipe,
+    /// The direction, its gain and its residual.
+    pub found: BottomDirection,
+    /// Steps done.
+    pub steps: usize,
+    /// Steps of the whole search.
+    pub steps_max: usize,
 }
 
 /// How far a request is.

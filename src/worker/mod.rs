@@ -22,6 +22,7 @@ pub mod memory;
 mod outbox;
 mod pictured;
 mod profile_job;
+mod spectrum_job;
 mod study;
 mod thread;
 
@@ -31,11 +32,12 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, bounded};
 
 pub use command::{
-    CoalescingKey, Command, Export, ExportFormat, Generation, ImageSource, Lane, Request,
+    CoalescingKey, Command, DIRECTIONS_KEPT, Export, ExportFormat, Generation, ImageSource, Lane,
+    Request, SpectrumTask,
 };
 pub use device_engine::{DeviceEngine, TWIN_SEED};
 pub use engine::{Engine, Look, StageView, Subject};
-pub use event::{Event, Progress};
+pub use event::{Event, LeastRun, Progress};
 pub use library::{Library, LibraryAnswer, LibraryRequest};
 pub use memory::{DEFAULT_BUDGET_BYTES, LoadedWeights, Memory};
 

@@ -9,7 +9,7 @@ use super::event::Event;
 
 /// Events that wait for room in the bounded channel.
 ///
-/// While they wait, a newer state of the same profile, measurement or progress replaces the older;
+/// While they wait, a newer state of the same profile, search or progress replaces the older;
 /// everything else is kept in order.
 pub(super) struct Outbox {
     waiting: VecDeque<Event>,
@@ -21,6 +21,7 @@ pub(super) struct Outbox {
 #[derive(Clone, Copy, PartialEq)]
 enum StateKey {
     Profile(Generation, usize),
+    Least(Generation, usize),
     Progress(Generation),
     Inverted(Generation),
     Memory,
@@ -31,6 +32,9 @@ fn state_key(event: &Event) -> Option<StateKey> {
         Event::ProfileUpdated {
             generation, index, ..
         } => Some(StateKey::Profile(*generation, *index)),
+        Event::LeastUpdated {
+            generation, index, ..
+        } => Some(StateKey::Least(*generation, *index)),
         Event::Progress { generation, .. } => Some(StateKey::Progress(*generation)),
         Event::Inverted { generation, .. } => Some(StateKey::Inverted(*generation)),
         Event::Memory(_) => Some(StateKey::Memory),
@@ -44,8 +48,9 @@ fn request_of(event: &Event) -> Option<(Lane, Generation)> {
         Event::Memory(_) => return None,
         Event::DeviceReady { generation, .. } => (Lane::Device, *generation),
         Event::ImageOpened { generation, .. } => (Lane::Image, *generation),
-        Event::EncoderReady { generation, .. } | Event::ProfileUpdated { generation, .. } => {
-            (Lane::Profile, *generation)
+        Event::ProfileUpdated { generation, .. } => (Lane::Profile, *generation),
+        Event::SpectrumFound { generation, .. } | Event::LeastUpdated { generation, .. } => {
+            (Lane::Spectrum, *generation)
         }
         Event::Measured { generation, .. } => (Lane::Measure, *generation),
         Event::EditFitted { generation, .. } | Event::EditSeen { generation, .. } => {
@@ -54,7 +59,10 @@ fn request_of(event: &Event) -> Option<(Lane, Generation)> {
         Event::EditCut { generation, .. } => (Lane::Rank, *generation),
         Event::Inverted { generation, .. } => (Lane::Invert, *generation),
         Event::Exported { generation, .. } => (Lane::Export, *generation),
-        Event::Progress {
+        Event::EncoderReady {
+            generation, lane, ..
+        }
+        | Event::Progress {
             generation, lane, ..
         }
         | Event::Finished { generation, lane }

@@ -122,7 +122,8 @@ impl ProfileJob {
                 teller.announce(outbox, approach.stage(), overall);
                 if let Some(study) = approach.step(bench)? {
                     study.borrow_mut().use_scales_of(&recipes[curve.index])?;
-                    outbox.send(encoder_ready(*generation, curve.index, &study.borrow()));
+                    let request = (*generation, Lane::Profile);
+                    outbox.send(encoder_ready(request, curve.index, &study.borrow()));
                     curve.state = State::Growing(study);
                 }
             }
@@ -197,10 +198,16 @@ impl Job for ProfileJob {
     }
 }
 
-fn encoder_ready(generation: Generation, index: usize, study: &Study) -> Event {
+/// What is said of a request, by number and lane, once the encoder of its recipe `index` is there.
+pub(super) fn encoder_ready(
+    (generation, lane): (Generation, Lane),
+    index: usize,
+    study: &Study,
+) -> Event {
     let subject = &study.subject;
     Event::EncoderReady {
         generation,
+        lane,
         index,
         spec: Arc::clone(&subject.spec),
         weights: study.recipe().weights,

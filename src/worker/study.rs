@@ -74,6 +74,14 @@ impl Study {
                 }
     }
 
+    /// Whether this study looks at the same feature of the photograph as a recipe does, whatever its directions.
+    pub(super) fn has_feature_of(&self, photo: &Arc<Photo>, recipe: &ProfileRecipe) -> bool {
+        let own = self.recipe();
+        self.shows(photo)
+            && (&own.encoder, own.weights) == (&recipe.encoder, recipe.weights)
+            && (&own.readout, own.dither_seed) == (&recipe.readout, recipe.dither_seed)
+    }
+
     /// Whether this is a study of a photograph.
     pub(super) fn shows(&self, photo: &Arc<Photo>) -> bool {
         Arc::ptr_eq(&self.photo, photo) || self.photo == *photo

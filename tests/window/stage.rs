@@ -390,6 +390,7 @@ pub fn encoder_ready(
     };
     Event::EncoderReady {
         generation,
+        lane: Lane::Profile,
         index,
         spec: Arc::new(spec.clone()),
         weights: recipe.weights,

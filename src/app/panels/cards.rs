@@ -177,7 +177,6 @@ fn percent_decoded(text: &str) -> String {
 }
 
 fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
-    let runs = scene.state.exportable();
     let mut stem = view
         .export
         .stem
@@ -227,7 +226,7 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
     let is_empty = if is_edit {
         scene.state.edit.fitted.is_none()
     } else {
-        runs.is_empty()
+        !scene.state.has_files_to_write()
     };
     let reason = if is_empty {
         Some(if is_edit {
@@ -246,7 +245,9 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         if is_edit {
             return Some("the fitted map is written beside them, as safetensors");
         }
-        let is_growing = runs.iter().any(|run| !run.profile.finished);
+        let runs = scene.state.exportable();
+        let is_growing =
+            !scene.state.spectrum.in_front && runs.iter().any(|run| !run.profile.finished);
         is_growing.then_some("the curves still sharpen; what is shown is written")
     });
     ui.add_space(4.0);
@@ -292,6 +293,9 @@ fn default_stem(scene: &Scene<'_>) -> String {
     for shown in &scene.state.shown {
         name += "-";
         name += &file_word(&shown.spec.name);
+    }
+    if scene.state.spectrum.in_front {
+        name += "-spectrum";
     }
     name
 }
@@ -347,7 +351,7 @@ fn keys_ui(ui: &mut Ui) {
     });
     ui.add_space(4.0);
     ui.label(theme::note(
-        "In a plot: drag to move η, drag with the right button to pan, Ctrl and wheel to zoom. \
+        "In a plot: drag to move the marker, drag with the right button to pan, Ctrl and wheel to zoom. \
          On the photograph: drag the seam. On the slider: double click to reset.",
     ));
 }

@@ -18,8 +18,8 @@ use crate::recipe::WeightsKind;
 /// Length of a line in the legend and in the table.
 const SAMPLE: f32 = 28.0;
 /// Height of a row of the table, and distance between columns, in points.
-const ROW: f32 = 22.0;
-const SPACING: f32 = 6.0;
+pub(super) const ROW: f32 = 22.0;
+pub(super) const SPACING: f32 = 6.0;
 /// Rows that the table shows at once.
 const ROWS_MAX: usize = 9;
 /// Width of a figure, of the word of the shape, and least width of a name, in points.
@@ -165,7 +165,7 @@ fn short(title: &'static str) -> &'static str {
 }
 
 /// The heading of a column, which explains it.
-fn header(ui: &mut Ui, width: f32, title: &str, about: &explain::Explanation) {
+pub(super) fn header(ui: &mut Ui, width: f32, title: &str, about: &explain::Explanation) {
     let layout = Layout::right_to_left(Align::Center);
     ui.allocate_ui_with_layout(Vec2::new(width, ROW), layout, |ui| {
         ui.set_min_width(width);
@@ -177,7 +177,13 @@ fn header(ui: &mut Ui, width: f32, title: &str, about: &explain::Explanation) {
 }
 
 /// The line and the name of a curve.
-fn name_ui(ui: &mut Ui, scene: &Scene<'_>, seen: &Seen<'_>, width: f32, palette: Palette) {
+pub(super) fn name_ui(
+    ui: &mut Ui,
+    scene: &Scene<'_>,
+    seen: &Seen<'_>,
+    width: f32,
+    palette: Palette,
+) {
     let (rect, response) = ui.allocate_exact_size(Vec2::new(width, ROW), Sense::hover());
     let sample = Rect::from_min_size(rect.min, Vec2::new(SAMPLE, ROW));
     let dashed = seen.weights == WeightsKind::Random;

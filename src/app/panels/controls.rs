@@ -126,7 +126,7 @@ fn readout_text(spec: &EncoderSpec, readout: &Readout) -> String {
     }
 }
 
-fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+pub(super) fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     let spec = scene.state.spec();
     let chosen = &scene.state.recipe.readout;
     row(ui, "Readout", Some(&explain::READOUT), |ui, width| {
@@ -150,7 +150,7 @@ fn readout_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     });
 }
 
-fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+pub(super) fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Compare", Some(&explain::TWIN), |ui, _| {
         let mut shown = scene.state.twin_shown;
         let tooltip = format!("{} (R)", UiCommand::ToggleTwin.tooltip());
@@ -173,7 +173,7 @@ fn twin_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     });
 }
 
-fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+pub(super) fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
     row(ui, "Seed", None, |ui, width| {
         let seed = scene.state.recipe.seed;
         let mut text = view.seed_text.clone().unwrap_or_else(|| seed.to_string());
@@ -182,7 +182,7 @@ fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
         let response = ui
             .add_sized(Vec2::new(width - button_width - 8.0, ROW_HEIGHT), field)
             .accessible_name("Seed")
-            .on_hover_text("Seed of the one set of directions that all scales share");
+            .on_hover_text("Seed of the one set of directions that all scales share, and of the search for leading singular values");
         if response.has_focus() {
             view.seed_text = Some(text);
         } else {
@@ -209,7 +209,7 @@ fn seed_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<In
     });
 }
 
-fn dither_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
+pub(super) fn dither_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     row(ui, "Saturation", Some(&explain::DITHER), |ui, _| {
         let mut on = scene.state.recipe.dither_seed.is_some();
         if ui.checkbox(&mut on, "Dither ±½ grey level").changed() {

@@ -1,4 +1,4 @@
-//! The hero control: η on a logarithmic slider over the whole width.
+//! The hero control: a magnitude, η or that of a distortion, on a logarithmic slider over the whole width.
 
 use eframe::egui::accesskit::Action;
 use eframe::egui::{
@@ -7,7 +7,7 @@ use eframe::egui::{
 };
 
 use super::info;
-use crate::app::explain;
+use crate::app::explain::{self, Explanation};
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
 use crate::app::theme::{self, LARGE, Palette, SMALL};
@@ -28,19 +28,65 @@ pub fn stepped(eta_l2: f64, steps: f64) -> f64 {
     eta_l2 * 10f64.powf(steps / FINE_STEPS)
 }
 
-/// Label, slider, typed entry and the same magnitude in grey levels.
+/// A magnitude with its name and what it may be.
+struct Magnitude {
+    sign: &'static str,
+    about: &'static Explanation,
+    /// For screen readers: of the slider, and of the field.
+    names: [&'static str; 2],
+    value: f64,
+    default: f64,
+    range: [f64; 2],
+    set: fn(f64) -> Intent,
+}
+
+/// η.
 pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let eta = Magnitude {
+        sign: "η",
+        about: &explain::ETA,
+        names: ["Magnitude η, L2", "η, typed"],
+        value: scene.state.eta_l2,
+        default: scene.state.eta_default(),
+        range: scene.state.eta_range(),
+        set: Intent::SetEta,
+    };
+    magnitude_ui(ui, scene, view, &eta, intents);
+}
+
+/// The norm of the distortion along a singular direction.
+pub fn amplitude_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
+    let amplitude = Magnitude {
+        sign: "a",
+        about: &explain::AMPLITUDE,
+        names: ["Distortion a, L2", "a, typed"],
+        value: scene.state.spectrum.amplitude_l2,
+        default: scene.state.amplitude_default(),
+        range: scene.state.eta_range(),
+        set: Intent::SetAmplitude,
+    };
+    magnitude_ui(ui, scene, view, &amplitude, intents);
+}
+
+/// Label, slider, typed entry and the same magnitude in grey levels.
+fn magnitude_ui(
+    ui: &mut Ui,
+    scene: &Scene<'_>,
+    view: &mut View,
+    magnitude: &Magnitude,
+    intents: &mut Vec<Intent>,
+) {
     let palette = Palette::for_ui(ui);
     ui.horizontal(|ui| {
         ui.set_min_size(Vec2::new(ui.available_width(), 44.0));
         let font = theme::bold_font(LARGE);
-        ui.label(theme::scripted("η", &font, palette.marker));
-        info(ui, &explain::ETA);
+        ui.label(theme::scripted(magnitude.sign, &font, palette.marker));
+        info(ui, magnitude.about);
         let right = ENTRY_WIDTH + GREY_WIDTH + 2.0 * ui.spacing().item_spacing.x;
         let width = (ui.available_width() - right).max(120.0);
-        let eta_l2 = slider_ui(ui, scene, width, palette, intents);
-        entry_ui(ui, eta_l2, view, intents);
-        let grey = grey_rms(eta_l2, scene.state.input_len());
+        let value = slider_ui(ui, magnitude, width, palette, intents);
+        entry_ui(ui, magnitude, value, view, intents);
+        let grey = grey_rms(value, scene.state.input_len());
         let grey = format::significant(grey, 3);
         let side = scene.state.spec().side_px;
         let text = if scene.state.grey_levels_agree() {
@@ -53,16 +99,17 @@ pub fn eta_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec
             ui.set_min_width(GREY_WIDTH);
             ui.label(theme::note(text))
         });
-        room.inner.on_hover_text(grey_text(scene, eta_l2));
+        let text = grey_text(scene, magnitude.sign, value);
+        room.inner.on_hover_text(text);
     });
 }
 
 /// The magnitude in grey levels, for each encoder where they differ.
-fn grey_text(scene: &Scene<'_>, eta_l2: f64) -> String {
-    let mut text = "Pixel RMS in grey levels of 255: 255 η/√(3HW)".to_owned();
+fn grey_text(scene: &Scene<'_>, sign: &str, value: f64) -> String {
+    let mut text = format!("Pixel RMS in grey levels of 255: 255 {sign}/√(3HW)");
     if !scene.state.grey_levels_agree() {
         for shown in &scene.state.shown {
-            let grey = format::significant(grey_rms(eta_l2, shown.input_len()), 3);
+            let grey = format::significant(grey_rms(value, shown.input_len()), 3);
             let (title, side) = (&shown.spec.title, shown.spec.side_px);
             text += &format!("\n{title} at {side} px: {grey}");
         }
@@ -70,16 +117,15 @@ fn grey_text(scene: &Scene<'_>, eta_l2: f64) -> String {
     text
 }
 
-/// The slider; answers with η as it is from this frame on.
+/// The slider; answers with the magnitude as it is from this frame on.
 fn slider_ui(
     ui: &mut Ui,
-    scene: &Scene<'_>,
+    magnitude: &Magnitude,
     width: f32,
     palette: Palette,
     intents: &mut Vec<Intent>,
 ) -> f64 {
-    let state = scene.state;
-    let [low, high] = state.eta_range();
+    let [low, high] = magnitude.range;
     let (rect, response) = ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click_and_drag());
     let track = Rect::from_x_y_ranges(
         rect.left() + 10.0..=rect.right() - 10.0,
@@ -90,9 +136,9 @@ fn slider_ui(
         track.left() + fraction as f32 * track.width()
     };
 
-    let mut eta = state.eta_l2;
+    let mut eta = magnitude.value;
     if response.double_clicked() {
-        eta = state.eta_default();
+        eta = magnitude.default;
     } else if let Some(pointer) = response.interact_pointer_pos() {
         let fraction = f64::from((pointer.x - track.left()) / track.width()).clamp(0.0, 1.0);
         eta = low * (high / low).powf(fraction);
@@ -105,7 +151,7 @@ fn slider_ui(
             ..EventFilter::default()
         };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
-        eta = by_keys(ui, eta, state.eta_default(), [low, high]);
+        eta = by_keys(ui, eta, magnitude.default, [low, high]);
     }
     let asked = ui.input(|input| {
         input.num_accesskit_action_requests(response.id, Action::Increment) as f64
@@ -114,8 +160,8 @@ fn slider_ui(
     if asked != 0.0 {
         eta = stepped(eta, asked);
     }
-    if eta != state.eta_l2 {
-        intents.push(Intent::SetEta(eta));
+    if eta != magnitude.value {
+        intents.push((magnitude.set)(eta));
     }
     let shown = eta.clamp(low, high);
 
@@ -163,7 +209,7 @@ fn slider_ui(
     if response.hovered() || response.dragged() {
         ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
     }
-    response.widget_info(|| WidgetInfo::slider(true, shown, "Magnitude η, L2"));
+    response.widget_info(|| WidgetInfo::slider(true, shown, magnitude.names[0]));
     if ui.ctx().has_accesskit_node(response.id) {
         ui.ctx().accesskit_node_builder(response.id, |node| {
             node.set_min_numeric_value(low);
@@ -175,7 +221,7 @@ fn slider_ui(
     shown
 }
 
-/// η after the keys of this frame.
+/// A magnitude after the keys of this frame.
 fn by_keys(ui: &Ui, eta: f64, default: f64, [low, high]: [f64; 2]) -> f64 {
     ui.input(|input| {
         let pressed = |key| input.num_presses(key) as f64;
@@ -190,18 +236,24 @@ fn by_keys(ui: &Ui, eta: f64, default: f64, [low, high]: [f64; 2]) -> f64 {
     })
 }
 
-fn entry_ui(ui: &mut Ui, eta_l2: f64, view: &mut View, intents: &mut Vec<Intent>) {
+fn entry_ui(
+    ui: &mut Ui,
+    magnitude: &Magnitude,
+    value: f64,
+    view: &mut View,
+    intents: &mut Vec<Intent>,
+) {
     let mut text = view
         .eta_text
         .clone()
-        .unwrap_or_else(|| format::significant(eta_l2, 3));
+        .unwrap_or_else(|| format::significant(value, 3));
     let edit = TextEdit::singleline(&mut text)
         .desired_width(68.0)
         .align(eframe::egui::Align2::RIGHT_CENTER)
         .font(eframe::egui::TextStyle::Monospace);
     let response = ui
         .add_sized(Vec2::new(ENTRY_WIDTH, 28.0), edit)
-        .accessible_name("η, typed")
+        .accessible_name(magnitude.names[1])
         .on_hover_text("Type a magnitude and press Enter");
     if response.has_focus() {
         view.eta_text = Some(text);
@@ -209,9 +261,9 @@ fn entry_ui(ui: &mut Ui, eta_l2: f64, view: &mut View, intents: &mut Vec<Intent>
         // Leaving the field takes its number, Escape drops it.
         let dropped = ui.input(|input| input.key_pressed(Key::Escape));
         if let Some(eta) = format::parse_positive(&text).filter(|_| !dropped) {
-            let same = text == format::significant(eta_l2, 3);
+            let same = text == format::significant(value, 3);
             if !same {
-                intents.push(Intent::SetEta(eta));
+                intents.push((magnitude.set)(eta));
             }
         }
         view.eta_text = None;

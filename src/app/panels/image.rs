@@ -1,4 +1,6 @@
-//! The photograph as the encoder sees it, perturbed by ηu.
+//! The photograph as the encoder sees it, perturbed by ηu or distorted along a singular direction.
+
+use std::sync::Arc;
 
 use eframe::egui::{
     Align2, Color32, CursorIcon, EventFilter, FontId, Key, Pos2, Rect, Response, Role, Sense,
@@ -7,21 +9,52 @@ use eframe::egui::{
 use eframe::egui_wgpu;
 
 use super::mask::{draw_mask, paint};
-use super::{alternatives, heading};
+use super::{alternatives, heading, spectrum};
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
+use crate::app::settings::Workspace;
 use crate::app::state::Loaded;
 use crate::app::theme::{self, BODY, Palette, SMALL};
 use crate::app::ui_command::UiCommand;
 use crate::app::view::View;
 use crate::geometry::directions::DirectionFamily;
 use crate::render::{Preview, PreviewView, ViewMode};
-use crate::worker::Lane;
 
 /// Strength of an image that answers an older question.
 const STALE: f32 = 0.35;
 /// Step of the seam by an arrow key.
 const SEAM_STEP: f32 = 0.02;
+
+/// What is added to the photograph, and what that is called.
+pub(super) struct Added {
+    /// Unit L2 norm; channel, row, column.
+    pub(super) direction: Option<Arc<[f32]>>,
+    /// L2 norm of what is added.
+    pub(super) norm_l2: f64,
+    /// `ηu`.
+    pub(super) sign: String,
+    /// `η = 1`.
+    pub(super) size: String,
+    /// Whether the direction answers an older question.
+    pub(super) stale: bool,
+}
+
+impl Added {
+    /// What the workspace in front adds.
+    fn of(scene: &Scene<'_>) -> Self {
+        if scene.settings.workspace == Workspace::Spectrum {
+            return spectrum::distortion(scene);
+        }
+        let profile = scene.state.lead().trained.profile();
+        Self {
+            direction: profile.map(|profile| profile.shown_direction.clone()),
+            norm_l2: scene.state.eta_l2,
+            sign: "ηu".to_owned(),
+            size: format!("η = {}", format::significant(scene.state.eta_l2, 3)),
+            stale: false,
+        }
+    }
+}
 
 /// The whole panel.
 pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<Intent>) {
@@ -34,10 +67,12 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
             intents.push(Intent::Do(UiCommand::Open));
         }
     });
+    let is_spectrum = scene.settings.workspace == Workspace::Spectrum;
     // The classes below need about 240 points.
+    let below = 240.0 + if is_spectrum { spectrum::HEIGHT } else { 0.0 };
     let side = ui
         .available_width()
-        .min((ui.available_height() - 240.0).max(160.0));
+        .min((ui.available_height() - below).max(160.0));
     let (rect, response) = ui
         .horizontal(|ui| {
             let spare = (ui.available_width() - side).max(0.0) / 2.0;
@@ -51,6 +86,9 @@ pub fn image_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut V
         None => empty_ui(ui, scene, rect),
     }
     controls_ui(ui, scene, intents);
+    if is_spectrum {
+        spectrum::direction_ui(ui, scene, intents);
+    }
     description_ui(ui, scene);
     if let Some(loaded) = &scene.state.lead().trained.loaded {
         let hue = Palette::for_ui(ui).encoder(scene.state.lead().slot);
@@ -70,15 +108,12 @@ fn empty_ui(ui: &Ui, scene: &Scene<'_>, rect: Rect) {
     let text = if let Some(name) = scene.state.opening_name() {
         format!("opening {name}")
     } else if scene.state.photo.is_some() {
-        scene
-            .state
-            .lane(Lane::Profile)
-            .progress
-            .as_ref()
-            .map_or_else(
-                || "preparing the photograph".to_owned(),
-                |p| p.stage.clone(),
-            )
+        let work = scene.state.visible_work();
+        let progress = work.and_then(|(_, lane)| lane.progress.as_ref());
+        progress.map_or_else(
+            || "preparing the photograph".to_owned(),
+            |progress| progress.stage.clone(),
+        )
     } else {
         "Drop a photograph here,\nor press O".to_owned()
     };
@@ -103,8 +138,9 @@ fn preview_ui(
 ) {
     let palette = Palette::for_ui(ui);
     let mode = scene.settings.view;
+    let is_spectrum = scene.settings.workspace == Workspace::Spectrum;
     let mask = match &scene.state.recipe.family {
-        DirectionFamily::Masked { mask } => Some(mask),
+        DirectionFamily::Masked { mask } if !is_spectrum => Some(mask),
         _ => None,
     };
     let painted = mask.filter(|_| view.is_painting);
@@ -113,14 +149,11 @@ fn preview_ui(
     } else if mode == ViewMode::Split {
         move_seam(ui, view, &response, rect);
     }
-    let direction = scene
-        .state
-        .lead()
-        .trained
-        .profile()
-        .map(|profile| profile.shown_direction.clone())
-        .filter(|direction| direction.len() == loaded.prepared.pixels.len());
-    let is_stale = loaded.stale || scene.state.opening_name().is_some();
+    let added = Added::of(scene);
+    let direction =
+        (added.direction).filter(|direction| direction.len() == loaded.prepared.pixels.len());
+    let is_stale = loaded.stale || added.stale || scene.state.opening_name().is_some();
+    let has_direction = direction.is_some();
     let preview = Preview {
         side_px: loaded.prepared.side_px,
         pixels: loaded.prepared.pixels.clone(),
@@ -128,7 +161,7 @@ fn preview_ui(
         view: PreviewView {
             mode,
             interpolate: scene.settings.interpolate,
-            eta_l2: scene.state.eta_l2 as f32,
+            eta_l2: added.norm_l2 as f32,
             gain: scene.settings.gain,
             seam: view.seam,
             strength: if is_stale { STALE } else { 1.0 },
@@ -148,7 +181,7 @@ fn preview_ui(
     ui.painter()
         .add(egui_wgpu::Callback::new_paint_callback(rect, preview));
 
-    let eta = format::significant(scene.state.eta_l2, 3);
+    let (sign, size) = (&added.sign, &added.size);
     let said = match mode {
         ViewMode::Split => {
             let seam = rect.left() + view.seam * rect.width();
@@ -160,7 +193,11 @@ fn preview_ui(
                 Align2::RIGHT_BOTTOM,
                 "original",
             );
-            let right = format!("+ ηu, η = {eta}");
+            let right = if has_direction {
+                format!("+ {sign}, {size}")
+            } else {
+                "no direction".to_owned()
+            };
             caption(
                 ui,
                 rect,
@@ -172,7 +209,7 @@ fn preview_ui(
         }
         ViewMode::Noise => {
             let gain = format::significant(f64::from(scene.settings.gain), 2);
-            Some(format!("ηu × {gain} about mid-grey"))
+            Some(format!("{sign} × {gain} about mid-grey"))
         }
         ViewMode::Clipped => Some(clipped.map_or_else(
             || "no direction yet".to_owned(),
@@ -202,13 +239,13 @@ fn preview_ui(
         ViewMode::Split => WidgetInfo::slider(
             true,
             f64::from(view.seam) * 100.0,
-            format!("Seam between original and perturbed image, per cent; η {eta}"),
+            format!("Seam between original and perturbed image, per cent; {size}"),
         ),
         ViewMode::Noise => {
-            WidgetInfo::labeled(Role::Image, true, format!("Perturbation alone, η {eta}"))
+            WidgetInfo::labeled(Role::Image, true, format!("Perturbation alone, {size}"))
         }
         ViewMode::Clipped => {
-            WidgetInfo::labeled(Role::Image, true, format!("Clipped pixels, η {eta}"))
+            WidgetInfo::labeled(Role::Image, true, format!("Clipped pixels, {size}"))
         }
     });
 }

@@ -88,7 +88,7 @@ fn file_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         UiCommand::Export,
         match scene.settings.workspace {
             Workspace::Edit => scene.state.edit.fitted.is_some(),
-            _ => !scene.state.exportable().is_empty(),
+            _ => scene.state.has_files_to_write(),
         },
         intents,
     );
@@ -124,15 +124,16 @@ fn view_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
         }
     }
     ui.separator();
+    let [x_scale, y_scale] = scene.settings.scales_in_front();
     ticked(
         ui,
-        scene.settings.x_scale == AxisScale::Log,
+        x_scale == AxisScale::Log,
         UiCommand::ToggleXScale,
         intents,
     );
     ticked(
         ui,
-        scene.settings.y_scale == AxisScale::Log,
+        y_scale == AxisScale::Log,
         UiCommand::ToggleYScale,
         intents,
     );

@@ -13,6 +13,7 @@ mod mask;
 pub mod menu;
 pub mod message;
 pub mod response;
+pub mod spectrum;
 pub mod status;
 pub mod summary;
 pub mod welcome;

@@ -52,7 +52,8 @@ fn fixed(ui: &mut Ui, width: f32, text: &str) -> eframe::egui::Response {
 fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
     let work = state.visible_work();
     let is_busy = work.is_some();
-    let can_pause = matches!(state.refinement, Refinement::Running | Refinement::Paused);
+    let refinement = state.refinement_in_front();
+    let can_pause = matches!(refinement, Refinement::Running | Refinement::Paused);
     let size = Vec2::new(64.0, 24.0);
     let cancel = ui.add_enabled(is_busy, Button::new("Cancel").min_size(size));
     if cancel
@@ -61,12 +62,13 @@ fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
     {
         intents.push(Intent::Do(UiCommand::Cancel));
     }
-    let (text, tooltip) = match state.refinement {
-        Refinement::Paused => ("Resume", "Go on refining (space)"),
+    let (text, tooltip) = match refinement {
+        Refinement::Paused => ("Resume", "Go on (space)"),
+        Refinement::Stopped if state.spectrum.in_front => ("Compute", "Begin again (space)"),
         Refinement::Stopped => ("Refine", "Go on where it stopped (space)"),
-        _ => ("Pause", "Hold the refinement (space)"),
+        _ => ("Pause", "Hold the work (space)"),
     };
-    let is_possible = can_pause || state.refinement == Refinement::Stopped;
+    let is_possible = can_pause || refinement == Refinement::Stopped;
     let pause = ui.add_enabled(is_possible, Button::new(text).min_size(size));
     if pause.on_hover_text(tooltip).clicked() {
         intents.push(Intent::Do(UiCommand::PauseResume));
@@ -106,7 +108,12 @@ fn context_text(state: &State) -> String {
 /// `96 of 128 directions · ± 3 % · 12 s left`, or what else there is to say.
 fn stage_text(state: &State) -> String {
     if let Some((lane, work)) = state.visible_work() {
-        if lane == Lane::Profile && state.refinement == Refinement::Paused {
+        let held = match lane {
+            Lane::Profile => state.refinement,
+            Lane::Spectrum => state.spectrum.refinement,
+            _ => Refinement::Running,
+        };
+        if held == Refinement::Paused {
             return format!("paused · {}", describe(work.progress.as_ref(), "waiting"));
         }
         let idle = match lane {
@@ -115,11 +122,18 @@ fn stage_text(state: &State) -> String {
             Lane::Export => "writing files",
             _ => "starting",
         };
-        return describe(work.progress.as_ref(), idle);
+        let told = describe(work.progress.as_ref(), idle);
+        return if lane == Lane::Profile && state.spectrum.in_front {
+            format!("response profile, behind this: {told}")
+        } else {
+            told
+        };
     }
-    match state.refinement {
+    match state.refinement_in_front() {
         Refinement::AwaitsStart => "press Start to compute".to_owned(),
         Refinement::Stopped => "stopped".to_owned(),
+        _ if state.spectrum.in_front && state.exportable_spectra().is_empty() => String::new(),
+        _ if state.spectrum.in_front => "done".to_owned(),
         _ => match state.relative_error() {
             Some(error) => {
                 format!(
@@ -144,11 +158,13 @@ fn describe(progress: Option<&Progress>, idle: &str) -> String {
 
 /// Time that went into the shown curves.
 fn elapsed_text(state: &State) -> String {
-    let secs: f64 = state
-        .curves()
-        .filter_map(|seen| seen.curve.run.as_ref())
-        .map(|run| run.elapsed_secs)
-        .sum();
+    let secs: f64 = if state.spectrum.in_front {
+        let runs = state.exportable_spectra();
+        runs.iter().map(|run| run.elapsed_secs).sum()
+    } else {
+        let runs = state.curves().filter_map(|seen| seen.curve.run.as_ref());
+        runs.map(|run| run.elapsed_secs).sum()
+    };
     if secs > 0.0 {
         format::duration(std::time::Duration::from_secs_f64(secs))
     } else {

@@ -121,7 +121,13 @@ pub(super) fn shape(ui: &mut Ui, column: f32, curve: &Curve) {
 }
 
 /// A figure, flush right in a column of fixed width.
-fn figure(ui: &mut Ui, column: f32, text: RichText, reason: Option<String>, stale: bool) {
+pub(super) fn figure(
+    ui: &mut Ui,
+    column: f32,
+    text: RichText,
+    reason: Option<String>,
+    stale: bool,
+) {
     let palette = Palette::for_ui(ui);
     let text = if stale {
         text.color(palette.weak)

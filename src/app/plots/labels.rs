@@ -11,7 +11,7 @@ use super::curve::{Drawn, curve_title, marker_shape};
 use crate::app::axis::Axis;
 use crate::app::format;
 use crate::app::intent::Scene;
-use crate::app::state::ValueAtEta;
+use crate::app::state::{Seen, ValueAtEta};
 use crate::app::theme::{Palette, SMALL};
 use crate::geometry::ScaleEstimate;
 use crate::recipe::WeightsKind;
@@ -120,10 +120,8 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
     if !frame.x_range().contains(x) {
         return;
     }
-    let painter = ui.painter().with_clip_rect(frame);
-    let font = FontId::proportional(SMALL);
     let is_comparing = scene.state.is_comparing();
-    let mut rows = vec![(
+    let mut rows: Vec<Row<'_>> = vec![(
         format!("η = {}", format::significant(scene.state.eta_l2, 3)),
         palette.marker,
         None,
@@ -148,6 +146,24 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
         };
         rows.push((text, colour, sample));
     }
+    marker_box(ui, rows, frame, x, is_comparing, palette);
+}
+
+/// A row beside a marker: text, its colour, and the curve whose line stands before it.
+pub(super) type Row<'a> = (String, Color32, Option<Seen<'a>>);
+
+/// A small card beside the marker at `x`: left of it where that is preferred and there is room, else right.
+pub(super) fn marker_box(
+    ui: &Ui,
+    rows: Vec<Row<'_>>,
+    frame: Rect,
+    x: f32,
+    prefers_left: bool,
+    palette: Palette,
+) {
+    let painter = ui.painter().with_clip_rect(frame);
+    let font = FontId::proportional(SMALL);
+    let has_samples = rows.iter().any(|(.., sample)| sample.is_some());
     let galleys: Vec<_> = rows
         .into_iter()
         .map(|(text, colour, sample)| {
@@ -155,7 +171,7 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
             (galley, colour, sample)
         })
         .collect();
-    let indent = if is_comparing { LINE_SAMPLE + 6.0 } else { 0.0 };
+    let indent = if has_samples { LINE_SAMPLE + 6.0 } else { 0.0 };
     let width = galleys
         .iter()
         .map(|(galley, ..)| galley.size().x)
@@ -164,7 +180,7 @@ pub(super) fn marker_readout(ui: &Ui, scene: &Scene<'_>, frame: Rect, x: f32, pa
     let size = Vec2::new(indent + width + 16.0, height + 8.0);
     // Right of the line where there is room; of several encoders left, where their curves still agree.
     let (right, left) = (x + 8.0, x - 8.0 - size.x);
-    let is_right = if is_comparing {
+    let is_right = if prefers_left {
         left < frame.left()
     } else {
         right + size.x < frame.right()

@@ -1,14 +1,17 @@
-//! The two plots: r_η against η, and below it the two curves whose ratio it is.
+//! The plots: r_η against η, and below it the two curves whose ratio it is; singular values against their index.
 
 mod curve;
 mod labels;
 mod range;
+mod spectrum;
 
 use eframe::egui::{FontId, Id, Sense, Ui, Vec2, Vec2b};
 use egui_plot::{AxisHints, Plot, PlotTransform};
 
 pub use curve::{curve_name, curve_title, marker_shape};
 pub use labels::{legend_entry, line_sample};
+pub(in crate::app) use spectrum::nearest_index;
+pub use spectrum::spectrum_plot;
 
 use super::axis::Axis;
 use super::format;
@@ -201,6 +204,19 @@ fn base_plot<'a>(
         AxisScale::Log => [low.log10() - 0.12, high.log10() + 0.12],
         AxisScale::Linear => [-0.02 * high, 1.02 * high],
     };
+    framed_plot(name, [x, y], size, [left, right], palette)
+        .link_axis(Id::unique(LINK), Vec2b::new(true, false))
+        .link_cursor(Id::unique(LINK), Vec2b::new(true, false))
+}
+
+/// A plot on our axes with our grid, between two places of the horizontal axis.
+fn framed_plot<'a>(
+    name: &'static str,
+    [x, y]: [&'a Axis; 2],
+    size: Vec2,
+    [left, right]: [f64; 2],
+    palette: Palette,
+) -> Plot<'a> {
     let y_hints = AxisHints::new_y()
         .formatter(|mark, range| y.label(mark, range))
         .min_thickness(LABEL_WIDTH)
@@ -226,8 +242,6 @@ fn base_plot<'a>(
         .custom_y_axes(vec![y_hints])
         .show_crosshair(false)
         .cursor_color(palette.weak.gamma_multiply(0.5))
-        .link_axis(Id::unique(LINK), Vec2b::new(true, false))
-        .link_cursor(Id::unique(LINK), Vec2b::new(true, false))
 }
 
 /// Rows of tick labels below a plot: η, and with an input length the same as pixel RMS.

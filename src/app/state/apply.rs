@@ -9,7 +9,7 @@ use crate::device::{DeviceChoice, DeviceInfo};
 use crate::images::Photo;
 use crate::recipe::WeightsKind;
 use crate::report::ProfileRun;
-use crate::worker::{Command, Event, Generation, Lane};
+use crate::worker::{Command, Event, Generation, Lane, SpectrumTask};
 use crate::{Error, ErrorKind};
 
 impl State {
@@ -33,6 +33,10 @@ impl State {
             Command::Profile(recipes) | Command::Measure { recipes, .. } => (recipes.iter())
                 .map(|recipe| (recipe.encoder.clone(), recipe.weights))
                 .collect(),
+            Command::Spectrum(tasks) => (tasks.iter())
+                .map(SpectrumTask::recipe)
+                .map(|recipe| (recipe.encoder.clone(), recipe.weights))
+                .collect(),
             _ => Vec::new(),
         };
     }
@@ -43,6 +47,9 @@ impl State {
         self.tell(place, "", Content::Failure(error));
         if matches!(command, Command::Profile(_)) {
             self.refinement = Refinement::Stopped;
+        }
+        if matches!(command, Command::Spectrum(_)) {
+            self.spectra_were_refused();
         }
     }
 
@@ -61,6 +68,7 @@ impl State {
             }
             Event::EncoderReady {
                 generation,
+                lane,
                 spec,
                 weights,
                 weights_id,
@@ -69,8 +77,7 @@ impl State {
                 self_check,
                 ..
             } => {
-                if (self.is_latest(Lane::Profile, generation)
-                    || self.is_latest(Lane::Measure, generation))
+                if self.is_latest(lane, generation)
                     && let Some(curve) = curve_mut(&mut self.shown, &spec.name, weights)
                 {
                     curve.loaded = Some(Loaded {
@@ -103,6 +110,31 @@ impl State {
                     && let Some(curve) = curve_mut(&mut self.shown, encoder, *weights)
                 {
                     curve.take_measured(estimate);
+                }
+            }
+            Event::SpectrumFound {
+                generation,
+                index,
+                run,
+            } => {
+                if let Some(shown) = self.asked_of(Lane::Spectrum, generation, index) {
+                    let work = forward_equivalents(run.cost);
+                    if work > 0.0 && run.elapsed_secs > 0.0 {
+                        let pace = &mut shown.seconds_per_forward;
+                        pace.get_or_insert(run.elapsed_secs / work);
+                    }
+                    let weights = run.recipe.weights;
+                    shown.curve_mut(weights).spectrum = Some(run);
+                }
+            }
+            Event::LeastUpdated {
+                generation,
+                index,
+                run,
+            } => {
+                if let Some(shown) = self.asked_of(Lane::Spectrum, generation, index) {
+                    let weights = run.recipe.weights;
+                    shown.curve_mut(weights).least = Some(run);
                 }
             }
             Event::Progress {
@@ -146,6 +178,9 @@ impl State {
             Event::Finished { generation, lane } => {
                 if self.is_latest(lane, generation) {
                     self.lanes[index(lane)].busy = false;
+                    if lane == Lane::Spectrum {
+                        self.spectra_are_finished();
+                    }
                     if lane == Lane::Profile {
                         self.refinement = Refinement::Idle;
                         // The finished profiles know more than those that were measured by.
@@ -210,6 +245,9 @@ impl State {
             if lane == Lane::Profile {
                 self.refinement = Refinement::Stopped;
             }
+            if lane == Lane::Spectrum {
+                self.spectra_have_failed(&error);
+            }
             if lane == Lane::Image {
                 self.opening = None;
             }
@@ -227,6 +265,14 @@ impl State {
         if error.kind != ErrorKind::Cancelled && (latest || lane == Lane::Export) {
             self.tell(lane.into(), asked, Content::Failure(error));
         }
+    }
+
+    /// The encoder on screen that a part of the newest request of a lane is about.
+    fn asked_of(&mut self, lane: Lane, generation: Generation, part: usize) -> Option<&mut Shown> {
+        let lane = &self.lanes[index(lane)];
+        let (encoder, _) = (lane.curves.get(part)).filter(|_| lane.latest == Some(generation))?;
+        let mut shown = self.shown.iter_mut();
+        shown.find(|shown| *shown.spec.name == **encoder)
     }
 
     /// What was loaded belongs to another photograph or encoder; it is shown, paler, until the new

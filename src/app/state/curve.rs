@@ -7,7 +7,8 @@ use crate::encoders::EncoderSpec;
 use crate::geometry::profile::Basis;
 use crate::geometry::{Profile, ScaleEstimate};
 use crate::images::Prepared;
-use crate::report::ProfileRun;
+use crate::report::{ProfileRun, SpectrumRun};
+use crate::worker::LeastRun;
 
 /// What is known of one curve: the trained encoder's or its twin's.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,10 @@ pub struct Curve {
     pub stale: bool,
     /// r at one exact η.
     pub measured: Option<ScaleEstimate>,
+    /// The latest singular spectrum.
+    pub spectrum: Option<Arc<SpectrumRun>>,
+    /// The latest direction that moves the feature least.
+    pub least: Option<Arc<LeastRun>>,
     /// Whether r is to be measured at the marked η, anew if it was before.
     pub(super) measure_due: bool,
 }

@@ -10,6 +10,7 @@ mod effort;
 mod library;
 mod message;
 mod shown;
+mod spectrum;
 mod wanted;
 
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub use edit::{EditState, SeenBy};
 pub use library::{Fetch, LibraryState, WeightFile};
 pub use message::{Content, Message, Place};
 pub use shown::{SHOWN_MAX, Seen, Shown};
+pub use spectrum::{
+    COUNT_RANGE, LEADING_COUNT, Selected, ShownDirection, SpectrumState, direction_at,
+};
 
 use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
@@ -96,6 +100,8 @@ pub struct State {
     pub memory: Memory,
     /// How the profile came to its present state.
     pub refinement: Refinement,
+    /// The workspace of singular spectra.
+    pub spectrum: SpectrumState,
     /// Messages, oldest first.
     pub messages: Vec<Message>,
     lanes: [LaneState; Lane::ALL.len()],
@@ -139,6 +145,7 @@ impl State {
             library: LibraryState::default(),
             memory: Memory::default(),
             refinement: Refinement::Idle,
+            spectrum: SpectrumState::new(eta_l2),
             messages: Vec::new(),
             lanes,
             opening: None,
@@ -306,6 +313,39 @@ impl State {
         self.curves()
             .filter_map(|seen| seen.curve.run.clone())
             .collect()
+    }
+
+    /// Whether the workspace in front has something to write.
+    pub fn has_files_to_write(&self) -> bool {
+        if self.spectrum.in_front {
+            !self.exportable_spectra().is_empty()
+        } else {
+            !self.exportable().is_empty()
+        }
+    }
+
+    /// Whether pausing and resuming is about spectra: in their workspace, unless only profiles are at work behind it.
+    fn is_about_spectra(&self) -> bool {
+        let is_idle = self.spectrum.refinement == Refinement::Idle;
+        self.spectrum.in_front && !(is_idle && self.lane(Lane::Profile).busy)
+    }
+
+    /// Holds what the workspace in front works on, or lets it go on.
+    pub fn toggle_pause_in_front(&mut self) {
+        if self.is_about_spectra() {
+            self.toggle_spectrum_pause();
+        } else {
+            self.toggle_pause();
+        }
+    }
+
+    /// How what the workspace in front shows came to its present state.
+    pub fn refinement_in_front(&self) -> Refinement {
+        if self.is_about_spectra() {
+            self.spectrum.refinement
+        } else {
+            self.refinement
+        }
     }
 
     /// Whether the worker has anything left to do for this window.

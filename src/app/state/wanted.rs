@@ -39,6 +39,7 @@ impl State {
         self.recipe.readout = Readout::Pooled;
         self.recipe.etas_l2 = paper_etas(spec.side_px);
         self.eta_l2 *= scale;
+        self.spectrum.amplitude_l2 *= scale;
         self.outdate_loaded();
         self.ask();
     }
@@ -67,6 +68,7 @@ impl State {
         self.shown.retain(|shown| *shown.spec.name != *name);
         let [low, high] = self.eta_range();
         self.eta_l2 = self.eta_l2.clamp(low, high);
+        self.set_amplitude(self.spectrum.amplitude_l2);
         self.request_unless_awaited();
     }
 
@@ -212,6 +214,18 @@ impl State {
         if matches!(self.refinement, Refinement::Running | Refinement::Paused) {
             self.refinement = Refinement::Stopped;
         }
+        self.spectra_were_stopped();
+    }
+
+    /// Writes the shown spectra.
+    pub fn export_spectra(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
+        let runs = self.exportable_spectra();
+        self.commands.push(Command::ExportSpectra {
+            folder,
+            stem,
+            formats,
+            runs,
+        });
     }
 
     /// Writes the shown profiles.

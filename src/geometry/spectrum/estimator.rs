@@ -73,7 +73,8 @@ pub struct JacobianSpectrum {
     pub values: Vec<f64>,
     /// Their errors.
     pub bounds: Bounds,
-    /// Right-singular vectors of the largest values, d_I values of unit norm each; signs are arbitrary.
+    /// Right-singular vectors of the largest values, d_I values of unit norm each. Of v and −v, which are both
+    /// singular vectors, it is the one whose entry of largest magnitude is positive.
     pub top: Vec<Arc<[f32]>>,
     /// Right-singular vectors of the least values that are above rounding, the least first; none unless the
     /// spectrum is exact. The null space of J, which is all there is beyond d_Z dimensions, is not
@@ -248,7 +249,7 @@ impl SpectrumEstimator {
                     self.stage = Stage::Done(JacobianSpectrum {
                         values: std::mem::take(&mut leading.values),
                         bounds: Bounds::Within(std::mem::take(errors)),
-                        top: std::mem::take(&mut leading.right),
+                        top: leading.right.drain(..).map(oriented).collect(),
                         bottom: Vec::new(),
                     });
                 }
@@ -266,7 +267,7 @@ fn exact(rows: &[Arc<[f32]>], top: usize, bottom: usize) -> Result<JacobianSpect
     values.truncate(rows.first().map_or(0, |row| row.len()));
     let floor = ROW_PRECISION * values.first().copied().unwrap_or_default();
     let rank = values.iter().take_while(|&&value| value > floor).count();
-    let vector = |j: usize| right_vector(rows, basis.col_as_slice(j));
+    let vector = |j: usize| oriented(right_vector(rows, basis.col_as_slice(j)));
     Ok(JacobianSpectrum {
         top: (0..rank.min(top)).map(vector).collect(),
         bottom: (rank.saturating_sub(bottom)..rank)
@@ -276,6 +277,22 @@ fn exact(rows: &[Arc<[f32]>], top: usize, bottom: usize) -> Result<JacobianSpect
         values,
         bounds: Bounds::Exact,
     })
+}
+
+/// Of v and −v the one whose entry of largest magnitude, the first of several, is positive.
+fn oriented(vector: Arc<[f32]>) -> Arc<[f32]> {
+    let largest = vector.iter().fold(0.0f32, |largest, &value| {
+        if value.abs() > largest.abs() {
+            value
+        } else {
+            largest
+        }
+    });
+    if largest < 0.0 {
+        vector.iter().map(|value| -value).collect()
+    } else {
+        vector
+    }
 }
 
 /// JJᵀ of the rows in f64, on all threads: in f32, singular values below 3e-4 σ₁ would drown.
