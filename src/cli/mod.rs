@@ -12,6 +12,8 @@ mod devices;
 mod edit;
 mod encoders;
 mod fit;
+mod fitting;
+mod grid;
 mod job;
 mod judge;
 mod map_kind;
