@@ -1,6 +1,6 @@
 //! The grid of `etascope edit`: the photograph, its edit, the decoder's own reconstruction, and what is decoded at each rank.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Result;
 use crate::digits::significant;
@@ -39,12 +39,12 @@ pub(super) fn first_row(run: &SweepRun, tiles: Vec<Tile>) -> Row {
 }
 
 /// Writes the grid as a PNG file.
-pub(super) fn write(path: &PathBuf, rows: &[Row]) -> Result<()> {
+pub(super) fn write(path: &Path, rows: &[Row]) -> Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    write_whole(folder, &[(path.clone(), sheet::render(rows)?)])
+    write_whole(folder, &[(path.to_owned(), sheet::render(rows)?)])
 }
 
 /// A picture of the grid with what it is and how near it comes to the edited photograph.
