@@ -141,6 +141,12 @@ fn a_second_fit_encodes_nothing_and_finds_the_same_map() {
     // Another edit shares the unedited photographs; another stage shares nothing.
     let other = home.fit("other", &["--manipulation", "grayscale"]);
     assert_eq!(counts(&other), (4, 4));
+    // So does the same name with another recipe for its input.
+    let rows = home.path("config/etascope/encoders.toml");
+    let text_of_rows = fs::read_to_string(&rows).expect("rows");
+    fs::write(&rows, text_of_rows.replace("0.229", "0.230")).expect("rows");
+    assert_eq!(counts(&home.fit("recipe", &HUE)), (8, 0));
+    fs::write(&rows, text_of_rows).expect("rows");
     let none = home.fit("none", &[&HUE[..], &["--no-cache"]].concat());
     assert_eq!(counts(&none), (8, 0));
     assert_eq!(file("first.csv"), file("none.csv"));

@@ -1,11 +1,12 @@
 //! `etascope edit`: a fitted map cut to one rank after another, at a photograph.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::compute::{CacheArgs, Compute, ComputeArgs, STEPS};
+use super::grid;
 use super::job::check_stem;
 use super::judge::{Judge, View};
 use super::table::table;
@@ -15,8 +16,7 @@ use crate::device::ComputeDevice;
 use crate::digits::significant;
 use crate::encoders::registry;
 use crate::encoders::{Readout, WeightsKind};
-use crate::figure::sheet::{self, Row, Tile};
-use crate::files::write_whole;
+use crate::figure::sheet::Row;
 use crate::geometry::decode::{Decoder, DecoderHeader};
 use crate::geometry::encoding::{Edit, StageEncoder};
 use crate::geometry::maps::reorder::reordered;
@@ -33,9 +33,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// Words of [`Cut`].
 const CUTS: [(&str, Cut); 2] = [("edit", Cut::Edit), ("w", Cut::Map)];
-
-/// Most ranks of which a grid shows every one.
-const GRID_RANKS_MAX: usize = 10;
 
 /// Ranks of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,8 +157,8 @@ pub fn run(args: &EditArgs) -> Result<()> {
     };
     compute.bar.inc(STEPS);
 
-    let (map, shown) = (&file.map, grid_ranks(&ranks));
-    let (mut scores, mut grid) = (Vec::new(), Vec::new());
+    let (map, shown) = (&file.map, grid::ranks(&ranks));
+    let (mut scores, mut sheet) = (Vec::new(), Vec::new());
     for cut in cuts {
         compute.bar.set_message(cut.title());
         let Some(affine) = map.affine() else {
@@ -180,7 +177,7 @@ pub fn run(args: &EditArgs) -> Result<()> {
                 .fold(0.0, |sum, energy| sum + energy);
             let (agreement, picture) = judge.agreement(&map.undone(truncation.at(rank)?)?)?;
             if let Some(picture) = picture.filter(|_| shown.contains(&rank)) {
-                tiles.push(tile(format!("k = {rank}"), picture, Some(&agreement)));
+                tiles.push(grid::tile(format!("k = {rank}"), picture, Some(&agreement)));
             }
             scores.push(RankScore {
                 cut,
@@ -190,7 +187,7 @@ pub fn run(args: &EditArgs) -> Result<()> {
                 energy_kept: (total > 0.0).then(|| kept / total),
             });
         }
-        grid.push(Row {
+        sheet.push(Row {
             heading: cut.title().to_owned(),
             tiles,
         });
@@ -229,78 +226,24 @@ pub fn run(args: &EditArgs) -> Result<()> {
     let ComputeArgs { out, formats, .. } = &args.compute;
     write_sweep(out, &args.stem, formats, &run)?;
     if let (Some(path), Some(view)) = (&args.grid, &judge.view) {
-        let (width, height) = (view.target.width(), view.target.height());
-        let small = pair.original_picture.resized(width, height)?;
-        let mut first = vec![
-            tile("original".to_owned(), small, None),
-            tile("edited".to_owned(), view.target.clone(), None),
-        ];
         let decoded = [
             ("original, decoded", unedited, &run.identity),
             ("edited, decoded", reconstructed, &reconstruction),
             ("full map", mapped, &run.full),
         ];
+        let mut first = grid::pictures(&pair.original_picture, &view.target)?;
         for (label, picture, agreement) in decoded {
-            let agreement = Some(agreement);
-            first.extend(picture.map(|picture| tile(label.to_owned(), picture, agreement)));
+            first.extend(
+                picture.map(|picture| grid::tile(label.to_owned(), picture, Some(agreement))),
+            );
         }
-        let written: Vec<String> = (run.file.manipulations.iter())
-            .map(ToString::to_string)
-            .collect();
-        let edit = if written.is_empty() {
-            "edit by hand".to_owned()
-        } else {
-            written.join(" ")
-        };
-        let kind = run.file.map.kind.title();
-        let stage = &run.file.stage;
-        let heading = format!(
-            "{}, {edit}, {} {stage}, {kind}",
-            run.image, run.encoder_title
-        );
-        grid.insert(
-            0,
-            Row {
-                heading,
-                tiles: first,
-            },
-        );
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let folder = if folder == Path::new("") {
-            Path::new(".")
-        } else {
-            folder
-        };
-        write_whole(folder, &[(path.clone(), sheet::render(&grid)?)])?;
+        sheet.insert(0, grid::first_row(&run, first));
+        grid::write(path, &sheet)?;
     }
     if !args.compute.quiet {
         print(&summary(&run))?;
     }
     Ok(())
-}
-
-/// A picture of the grid with what it is and how near it comes to the edited photograph.
-fn tile(name: String, picture: Picture, agreement: Option<&Agreement>) -> Tile {
-    let mut label = vec![name];
-    if let Some(agreement) = agreement {
-        let cosine = agreement.mdncs_features.map(|value| significant(value, 3));
-        label.extend(cosine.map(|cosine| format!("MdnCS {cosine}")));
-        let lpips = agreement.picture.and_then(|picture| picture.lpips);
-        label.extend(lpips.map(|lpips| format!("LPIPS {}", significant(lpips, 3))));
-    }
-    Tile { picture, label }
-}
-
-/// The ranks that a grid shows: all where they are few, else 0, 1, 2, 4, … and the largest.
-fn grid_ranks(ranks: &[usize]) -> Vec<usize> {
-    if ranks.len() <= GRID_RANKS_MAX {
-        return ranks.to_vec();
-    }
-    let is_power = |rank: usize| rank == 0 || rank.is_power_of_two();
-    let chosen = ranks.iter().copied();
-    chosen
-        .filter(|&rank| is_power(rank) || Some(&rank) == ranks.last())
-        .collect()
 }
 
 impl EditArgs {

@@ -13,6 +13,8 @@ mod edit;
 mod edit_line;
 mod encoders;
 mod fit;
+mod fitting;
+mod grid;
 mod job;
 mod judge;
 mod map_kind;

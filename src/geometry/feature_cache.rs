@@ -19,7 +19,8 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
 
 use crate::encoders::Readout;
-use crate::encoders::registry::{LoadedEncoder, split_local};
+use crate::encoders::architecture::Architecture;
+use crate::encoders::registry::{LoadedEncoder, row, split_local};
 use crate::features::FeatureMap;
 use crate::files::{UNFINISHED, write_replaceable};
 use crate::images::{Prepared, Preprocessing, sha256_hex};
@@ -64,6 +65,7 @@ struct Fields<'a> {
     format: u32,
     program: &'a str,
     encoder: &'a str,
+    architecture: Option<&'a Architecture>,
     weights: &'a str,
     stage: &'a Readout,
     preprocessing: &'a Preprocessing,
@@ -85,6 +87,8 @@ impl FeatureKey {
             program: env!("CARGO_PKG_VERSION"),
             // Without the place of a file: its weights are known by their hash.
             encoder: split_local(&spec.name).0,
+            // A user's row may give a name another network.
+            architecture: (row(&spec.name).ok()).map(|row| &row.architecture),
             weights: &encoder.weights_id,
             stage: readout,
             preprocessing: &spec.preprocessing,
