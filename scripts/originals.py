@@ -19,6 +19,8 @@ from safetensors.torch import load_file, save_file
 from timm.data import create_transform, resolve_data_config
 from timm.layers import BatchNormAct2d
 from torch import nn
+from torch.nn import functional
+from torch.nn.modules.utils import _pair
 from torchvision import models, transforms
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -30,6 +32,57 @@ timm.layers.set_fused_attn(False)
 torch.backends.mha.set_fastpath_enabled(False)
 for switch in ("flash", "mem_efficient", "cudnn"):
     getattr(torch.backends.cuda, f"enable_{switch}_sdp")(False)
+
+
+class Depthwise(torch.autograd.Function):
+    """A convolution of one channel at a time, term by term of the kernel: the library's takes minutes in double precision.
+    What PyTorch computes in single precision, by the library's own, holds this against it."""
+
+    @staticmethod
+    def slices(kernel, stride, size):
+        for i in range(kernel[0]):
+            for j in range(kernel[1]):
+                rows, cols = (slice(at, at + (n - 1) * step + 1, step) for at, n, step in zip((i, j), size, stride))
+                yield (slice(None), i, j), (slice(None), slice(None), rows, cols)
+
+    @staticmethod
+    def forward(x, weight, stride):
+        size = [(n - k) // step + 1 for n, k, step in zip(x.shape[2:], weight.shape[1:], stride)]
+        y = x.new_zeros((*x.shape[:2], *size))
+        for at, window in Depthwise.slices(weight.shape[1:], stride, size):
+            y.addcmul_(x[window], weight[at].view(-1, 1, 1))
+        return y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, stride = inputs
+        ctx.shape, ctx.stride = x.shape, stride
+        ctx.save_for_backward(weight)
+        ctx.save_for_forward(weight)
+
+    @staticmethod
+    def backward(ctx, y):
+        (weight,) = ctx.saved_tensors
+        x = y.new_zeros(ctx.shape)
+        for at, window in Depthwise.slices(weight.shape[1:], ctx.stride, y.shape[2:]):
+            x[window].addcmul_(y, weight[at].view(-1, 1, 1))
+        return x, None, None
+
+    @staticmethod
+    def jvp(ctx, x, *_):
+        return Depthwise.forward(x, ctx.saved_tensors[0], ctx.stride)
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, library=functional.conv2d):
+    """The library's convolution, but for [`Depthwise`]."""
+    if x.dtype != torch.float64 or groups != weight.shape[0] or groups == 1:
+        return library(x, weight, bias, stride, padding, dilation, groups)
+    (rows, cols), stride = _pair(padding), _pair(stride)
+    y = Depthwise.apply(functional.pad(x, (cols, cols, rows, rows)), weight[:, 0], stride)
+    return y if bias is None else y + bias.view(-1, 1, 1)
+
+
+functional.conv2d = conv2d
 
 
 @cache

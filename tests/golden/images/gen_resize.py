@@ -4,7 +4,7 @@
     python gen_resize.py            writes resize.safetensors beside this script
 
 Each tensor is (3, side, side) in grey levels, under the name `photo resize crop filter aspect precision`: shorter side (or, with
-`squash`, both sides) and crop in pixels; `levels` in u8 or `fractions` in f32. Odd and even remainders, shrinking and enlarging.
+`squash`, both sides) and crop in pixels; `levels` in u8 or `fractions` in f32, computed in f64. Odd and even remainders, shrinking and enlarging.
 
 Made with torch 2.15.0, torchvision 0.29.2 and Pillow 13.0.0.
 """
@@ -27,10 +27,10 @@ def main():
         image = Image.open(PATHS[photo]).convert("RGB")
         for filter_ in ("bilinear", "bicubic"):
             for aspect, size in (("keep", resize), ("squash", [resize, resize])):
-                for precision, source in (("levels", image), ("fractions", F.to_tensor(image))):
+                for precision, source in (("levels", image), ("fractions", F.to_tensor(image).double())):
                     made = F.resize(source, size, F.InterpolationMode(filter_), antialias=True)
                     made = F.center_crop(made, [crop, crop])
-                    made = F.pil_to_tensor(made) if precision == "levels" else made * 255
+                    made = F.pil_to_tensor(made) if precision == "levels" else (made * 255).float()
                     tensors[f"{photo} {resize} {crop} {filter_} {aspect} {precision}"] = made.contiguous()
     save_file(tensors, HERE / "resize.safetensors")
 
