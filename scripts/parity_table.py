@@ -79,13 +79,14 @@ def passes(errors):
 
 def network_table(results, groups):
     lines = [
-        "| architecture | file | side | parameters | rows | | stages | pooled | logits | J·t | Jᵀ·v | |",
-        "|---|---|--:|--:|--:|---|--:|--:|--:|--:|--:|---|",
+        "| architecture | file | side | parameters | rows | | stages | pooled | logits | J·t | Jᵀ·v | double | |",
+        "|---|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|---|",
     ]
     for result in sorted(results, key=lambda r: (r["architecture"], r["layout"], r["side"])):
         errors = result["draws"][-1]["errors"]
         ours, theirs = (summary(errors[who]) for who in ("Etascope", "PyTorch"))
         cells = ["" if a is None else f"{number(a)} – {number(b)}" for a, b in zip(ours, theirs)]
+        double = number(max(result["double"].values())) if "double" in result else ""
         verdict = ("✓" if passes(errors) else "✗") + (f" {len(result['draws'])}" if len(result["draws"]) > 1 else "")
         file = result["layout"]
         naming = result["metadata"]["naming"]
@@ -93,7 +94,7 @@ def network_table(results, groups):
         recognised = naming + (f", after `{prefix}`" if prefix else "")
         lines.append(
             f"| {result['architecture']} | {file} | {result['side']} | {result['parameters']:,} "
-            f"| {len(groups[result['row']])} | {recognised} | {' | '.join(cells)} | {verdict} |")
+            f"| {len(groups[result['row']])} | {recognised} | {' | '.join(cells)} | {double} | {verdict} |")
     return lines
 
 
@@ -107,7 +108,9 @@ Every row of the registry, its network at its published size with seeded weights
 (for the two bundled encoders their trained weights), a photograph as input. Each cell: relative L2 difference
 from PyTorch in **double** precision, of Etascope in single precision – of PyTorch in single precision. `stages` is the largest
 over all stages; J·t and Jᵀ·v are products of the pooled feature's Jacobian with respect to raw pixels with a random tangent and
-cotangent. The column after the number of rows says how Etascope recognised the names in the file.
+cotangent. The column after the number of rows says how Etascope recognised the names in the file. `double`: the largest of all
+these where both programs compute in double precision, which tells a difference of functions from rounding (timm keeps some
+tables in single precision; there 1e-7 is the limit).
 
 ✓: stages, pooled feature and logits within {forward:.0e}; products within {product:.0e} or {times:g} times PyTorch's own
 rounding error, whichever is larger. The reason for the second: single precision puts some units on the other side of a kink or of
