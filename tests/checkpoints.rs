@@ -258,6 +258,7 @@ fn the_names_of_each_library_lead_to_the_tensors_that_give_the_same_features() {
                     vec![(query, None, Some(0)), (value, None, Some(2))]
                 }
                 Some(Renaming::Unused) => vec![],
+                Some(Renaming::ClassAndPatches(..)) => panic!("{name} needs an architecture"),
             };
             assert_eq!(found, *places, "{library}, {family}: {name}");
         }

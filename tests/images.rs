@@ -515,6 +515,53 @@ fn resized_pixels_equal_pillow_in_every_bit() {
     }
 }
 
+/// Every kind of resize and crop, odd and even, shrinking and enlarging (golden/images/gen_resize.py).
+#[test]
+fn resizes_of_every_kind_equal_torchvision() {
+    let bytes = fs::read(golden().join("resize.safetensors")).expect("committed fixture");
+    let cases = safetensors::SafeTensors::deserialize(&bytes).expect("it is sound");
+    assert_eq!(cases.len(), 6 * 2 * 2 * 2);
+    for (case, expected) in cases.tensors() {
+        let words: Vec<&str> = case.split(' ').collect();
+        let [photo, resize, crop, filter, aspect, precision] = words[..] else {
+            panic!("{case}")
+        };
+        let photo = match photo {
+            "rgb" => read("rgb.png"),
+            name => bundled::open(name).unwrap(),
+        };
+        let recipe = Preprocessing {
+            resize_px: resize.parse().unwrap(),
+            crop_px: crop.parse().unwrap(),
+            squash: aspect == "squash",
+            filter: match filter {
+                "bicubic" => ResizeFilter::Bicubic,
+                _ => ResizeFilter::Bilinear,
+            },
+            fractional: precision == "fractions",
+            ..Preprocessing::efficientnet_lite0()
+        };
+        let found = recipe.apply(&photo).unwrap();
+        let expected: Vec<f32> = match expected.dtype() {
+            safetensors::Dtype::U8 => expected.data().iter().copied().map(f32::from).collect(),
+            _ => expected
+                .data()
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+                .collect(),
+        };
+        assert_eq!(found.pixels.len(), expected.len(), "{case}");
+        let largest = found
+            .pixels
+            .iter()
+            .zip(&expected)
+            .map(|(found, expected)| (found * 255.0 - expected).abs())
+            .fold(0.0, f32::max);
+        // Two roundings to f32 of up to 255 grey levels.
+        assert!(largest < 5e-5, "{case}: {largest:e}");
+    }
+}
+
 #[test]
 fn inputs_equal_timm_from_the_file_on() {
     let recipe = Preprocessing::efficientnet_lite0();
@@ -605,6 +652,13 @@ fn recipes_are_told_in_one_line() {
         "resize to 227 × 227, bicubic, aspect ratio not kept; BGR, grey levels minus \
          (103.939, 116.779, 123.68), divided by 1"
     );
+    let fractional = Preprocessing {
+        fractional: true,
+        ..Preprocessing::efficientnet_lite0()
+    };
+    assert!(fractional.describe().starts_with(
+        "shorter side to 256, bicubic; centre crop 224 × 224, fractions of grey levels kept; RGB"
+    ));
 }
 
 #[test]

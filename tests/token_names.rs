@@ -14,7 +14,8 @@ use etascope::encoders::renaming::Renaming;
 use etascope::encoders::swinv2::{self, SwinV2Config};
 use etascope::encoders::value::Value;
 use etascope::encoders::vit::{self, QkvBias, VitConfig};
-use etascope::encoders::weights::Weights;
+use etascope::encoders::weights::checkpoint::Checkpoint;
+use etascope::encoders::weights::{Weights, names};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tiny::{golden_path, read_golden, relative, values};
 
@@ -131,7 +132,7 @@ fn renamed(file: &SafeTensors<'_>, reader: Reader) -> BTreeMap<String, Vec<u8>> 
                 tensors.insert(query, bytes[..third].to_vec());
                 tensors.insert(value, bytes[2 * third..].to_vec());
             }
-            Renaming::Unused => {}
+            Renaming::ClassAndPatches(..) | Renaming::Unused => {}
         }
     }
     tensors.extend(
@@ -172,6 +173,84 @@ fn networks_of_other_libraries_give_their_own_features() {
         let error = relative(&pooled, fixture.get("fixture.pooled"));
         assert!(error <= BOUND, "{name}: {error:e}");
     }
+}
+
+/// Tensors by name: shape and bytes of f32.
+type Tensors = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
+
+/// The feature of a network whose weights are found in a file of these tensors.
+fn pooled_of(
+    tensors: &Tensors,
+    architecture: &Architecture,
+    fixture: &tiny::Fixture,
+) -> etascope::Result<Vec<f64>> {
+    let at = Placement::f64(&Device::flex());
+    let views = tensors.iter().map(|(name, (shape, bytes))| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+        (name, view.expect("a tensor"))
+    });
+    let file = safetensors::serialize(views, None).expect("it can be written");
+    let checkpoint = Checkpoint::from_safetensors("file", &file)?;
+    let parameters = architecture.parameters();
+    let namings = names::of(architecture);
+    let mut weights = Weights::from_checkpoint(&checkpoint, &parameters, &namings, None)?;
+    let encoder = architecture.load(tiny::spec("tiny", architecture, 24), &mut weights, &at)?;
+    let input = Value::plain(fixture.tensor("fixture.input", &at));
+    let pooled = encoder.forward_normalised(input, &Readout::Pooled)?;
+    Ok(values(pooled.into_primal()))
+}
+
+#[test]
+fn the_class_token_of_dinov2_with_registers_takes_its_position_along() {
+    let architecture = Architecture::Vit(VitConfig {
+        native_px: 24,
+        dim: 8,
+        depth: 2,
+        heads: 2,
+        exposed: vec![1],
+        patch: 8,
+        ..VitConfig::dinov2_small14(true)
+    });
+    let name = "tokens/elsewhere/transformers_dinov2_registers.safetensors";
+    let (bytes, fixture) = (read_golden(name), tiny::Fixture::read(name));
+    let file = SafeTensors::deserialize(&bytes).expect("the fixture is sound");
+    let theirs: Tensors = file
+        .tensors()
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("fixture."))
+        .map(|(name, view)| (name, (view.shape().to_vec(), view.data().to_vec())))
+        .collect();
+    // The authors' own names: timm's, but for the registers, with the position of the class token.
+    let parameters = architecture.parameters();
+    let authors: Tensors = renamed(&file, vit::keys::from_transformers)
+        .into_iter()
+        .map(|(name, bytes)| {
+            let declared = parameters.iter().find(|parameter| parameter.name == name);
+            let mut shape = declared.expect("timm's name").shape.clone();
+            if name == "pos_embed" {
+                shape[1] += 1;
+            }
+            (name.replace("reg_token", "register_tokens"), (shape, bytes))
+        })
+        .collect();
+    for (library, tensors) in [("transformers", &theirs), ("the authors", &authors)] {
+        let pooled = pooled_of(tensors, &architecture, &fixture);
+        let pooled = pooled.unwrap_or_else(|error| panic!("{library}: {error}"));
+        let error = relative(&pooled, fixture.get("fixture.pooled"));
+        assert!(error <= BOUND, "{library}: {error:e}");
+    }
+
+    // One position too few, and no class token: both are named, and nothing is loaded in part.
+    let mut short = authors.clone();
+    let (shape, bytes) = short.get_mut("pos_embed").expect("it is there");
+    shape[1] -= 1;
+    bytes.truncate(4 * shape.iter().product::<usize>());
+    let error = pooled_of(&short, &architecture, &fixture).expect_err("it does not fit");
+    assert!(error.to_string().contains("pos_embed"), "{error}");
+    let mut headless = authors;
+    headless.remove("cls_token");
+    let error = pooled_of(&headless, &architecture, &fixture).expect_err("it does not fit");
+    assert!(error.to_string().contains("cls_token"), "{error}");
 }
 
 #[test]

@@ -250,6 +250,7 @@ fn spec() -> EncoderSpec {
             resize_px: SIDE,
             squash: false,
             filter: ResizeFilter::Bilinear,
+            fractional: false,
             crop_px: SIDE,
             mean: [0.0; 3],
             std: [1.0; 3],

@@ -11,6 +11,9 @@ pub enum Renaming {
     /// The tensor of queries, keys and values one after the other, of which timm keeps queries and values
     /// under names of their own; that of the keys is 0 in every published network.
     QueryAndValue(String, String),
+    /// A position embedding of which timm adds the first position, that of the class token, to the tensor of the first
+    /// name, and keeps the others under the second: DINOv2 with registers.
+    ClassAndPatches(String, String),
     /// No parameter of the network as it is used here: a buffer, or a part needed in training only.
     Unused,
 }

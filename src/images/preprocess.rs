@@ -1,6 +1,6 @@
 //! From a photograph to an encoder's input: resize, crop, scale to [0, 1].
 //!
-//! The resize is that of Pillow, bit for bit: filters widened by the scale factor when shrinking,
+//! The resize is that of Pillow, bit for bit (or, without its rounding, torchvision's of tensors): filters widened by the scale factor when shrinking,
 //! coefficients in 22-bit fixed point, columns before rows, eight bits between the two passes. The
 //! crop rounds as torchvision's `CenterCrop` does. Measured against Pillow 13 and timm 1.0 on the three
 //! bundled PNG photographs, bicubic, bilinear and nearest, both recipes: largest difference 0, mean
@@ -49,6 +49,10 @@ pub struct Preprocessing {
     pub squash: bool,
     /// Interpolation of the resize.
     pub filter: ResizeFilter,
+    /// True where the original resizes pixels that are floating-point numbers already and so keeps fractions of
+    /// grey levels, as torchvision does with tensors; Pillow rounds after each of the two passes.
+    #[serde(default)]
+    pub fractional: bool,
     /// Side of the centre crop in pixels: the encoder's input side.
     pub crop_px: usize,
     /// Mean per channel in the network's channel order, on the [0, 1] scale.
@@ -88,6 +92,7 @@ impl Preprocessing {
             resize_px: 256,
             squash: false,
             filter: ResizeFilter::Bicubic,
+            fractional: false,
             crop_px: 224,
             mean: [127.0 / 255.0; 3],
             std: [128.0 / 255.0; 3],
@@ -108,6 +113,7 @@ impl Preprocessing {
             resize_px: 227,
             squash: true,
             filter: ResizeFilter::Bicubic,
+            fractional: false,
             crop_px: 227,
             mean: [103.939 / 255.0, 116.779 / 255.0, 123.68 / 255.0],
             std: [1.0 / 255.0; 3],
@@ -131,6 +137,11 @@ impl Preprocessing {
         } else {
             format!("; centre crop {0} × {0}", self.crop_px)
         };
+        let rounding = if self.fractional {
+            ", fractions of grey levels kept"
+        } else {
+            ""
+        };
         let order = match self.channels {
             ChannelOrder::Rgb => "RGB",
             ChannelOrder::Bgr => "BGR",
@@ -144,7 +155,7 @@ impl Preprocessing {
             }
         };
         format!(
-            "{resize}{crop}; {order}, grey levels minus {}, divided by {}",
+            "{resize}{crop}{rounding}; {order}, grey levels minus {}, divided by {}",
             levels(self.mean),
             levels(self.std)
         )
@@ -184,12 +195,17 @@ impl Preprocessing {
         let top = crop_start(new_height, side);
         let columns = taps(self.filter, width, new_width, left..left + side);
         let rows = taps(self.filter, height, new_height, top..top + side);
-        let rgb = resample(&photo.rgb, width, &columns, &rows);
+        let rgb: Vec<f32> = if self.fractional {
+            resample_fractional(&photo.rgb, width, &columns, &rows)
+        } else {
+            let levels = resample(&photo.rgb, width, &fixed(&columns), &fixed(&rows));
+            levels.into_iter().map(f32::from).collect()
+        };
 
         let mut pixels = vec![0.0; 3 * side * side];
         for (index, pixel) in rgb.chunks_exact(3).enumerate() {
-            for (channel, &value) in pixel.iter().enumerate() {
-                pixels[channel * side * side + index] = f32::from(value) / 255.0;
+            for (channel, value) in pixel.iter().enumerate() {
+                pixels[channel * side * side + index] = value / 255.0;
             }
         }
         let mut steps = format!("{width} × {height}");
@@ -197,6 +213,9 @@ impl Preprocessing {
             steps += &format!(" → {new_width} × {new_height} {}", self.filter.name());
             if self.squash && width != height {
                 steps += ", aspect ratio not kept";
+            }
+            if self.fractional {
+                steps += ", fractions kept";
             }
         }
         if (new_width, new_height) != (side, side) {
@@ -271,16 +290,17 @@ fn crop_start(len: usize, crop: usize) -> usize {
 const WEIGHT_BITS: u32 = 32 - 8 - 2;
 
 /// One output row or column as a weighted sum of input ones: the first of them and the weights.
-struct Tap {
+struct Tap<W> {
     start: usize,
-    weights: Vec<i32>,
+    weights: Vec<W>,
 }
 
-/// The taps of the output positions in `wanted` when `len` positions become `new_len`.
-fn taps(filter: ResizeFilter, len: usize, new_len: usize, wanted: Range<usize>) -> Vec<Tap> {
+/// The taps of the output positions in `wanted` when `len` positions become `new_len`; the weights of each sum
+/// to 1.
+fn taps(filter: ResizeFilter, len: usize, new_len: usize, wanted: Range<usize>) -> Vec<Tap<f64>> {
     let copy = |start| Tap {
         start,
-        weights: vec![1 << WEIGHT_BITS],
+        weights: vec![1.0],
     };
     if len == new_len {
         return wanted.map(copy).collect();
@@ -314,17 +334,26 @@ fn taps(filter: ResizeFilter, len: usize, new_len: usize, wanted: Range<usize>) 
                 .map(|x| kernel((x as f64 - centre + 0.5) * inverse))
                 .collect();
             let sum: f64 = weights.iter().sum();
-            let fixed = |weight: &f64| {
-                // `as` cuts towards zero, so half is added away from it.
-                let scaled = weight / sum * f64::from(1 << WEIGHT_BITS);
-                (scaled + 0.5_f64.copysign(scaled)) as i32
-            };
             Tap {
                 start,
-                weights: weights.iter().map(fixed).collect(),
+                weights: weights.iter().map(|weight| weight / sum).collect(),
             }
         })
         .collect()
+}
+
+/// The same taps in fixed point.
+fn fixed(taps: &[Tap<f64>]) -> Vec<Tap<i32>> {
+    let weight = |weight: &f64| {
+        // `as` cuts towards zero, so half is added away from it.
+        let scaled = weight * f64::from(1 << WEIGHT_BITS);
+        (scaled + 0.5_f64.copysign(scaled)) as i32
+    };
+    let tap = |tap: &Tap<f64>| Tap {
+        start: tap.start,
+        weights: tap.weights.iter().map(weight).collect(),
+    };
+    taps.iter().map(tap).collect()
 }
 
 /// Kernel of the bilinear filter.
@@ -354,17 +383,18 @@ pub(super) fn resize(
 ) -> Vec<u8> {
     let columns = taps(filter, width, new_width, 0..new_width);
     let rows = taps(filter, height, new_height, 0..new_height);
-    resample(rgb, width, &columns, &rows)
+    resample(rgb, width, &fixed(&columns), &fixed(&rows))
+}
+
+/// The rows of the input that any tap uses.
+fn used_rows<W>(rows: &[Tap<W>]) -> Range<usize> {
+    let end = rows.iter().map(|tap| tap.start + tap.weights.len()).max();
+    rows.first().map_or(0, |tap| tap.start)..end.unwrap_or(0)
 }
 
 /// Resamples interleaved RGB rows of `width` pixels: columns first, then rows.
-fn resample(rgb: &[u8], width: usize, columns: &[Tap], rows: &[Tap]) -> Vec<u8> {
-    let used = rows.first().map_or(0, |tap| tap.start)
-        ..rows
-            .iter()
-            .map(|tap| tap.start + tap.weights.len())
-            .max()
-            .unwrap_or(0);
+fn resample(rgb: &[u8], width: usize, columns: &[Tap<i32>], rows: &[Tap<i32>]) -> Vec<u8> {
+    let used = used_rows(rows);
     let row_len = 3 * columns.len();
     let mut narrowed = Vec::with_capacity(used.len() * row_len);
     for y in used.clone() {
@@ -392,6 +422,45 @@ fn resample(rgb: &[u8], width: usize, columns: &[Tap], rows: &[Tap]) -> Vec<u8> 
             }
         }
         out.extend(sums.into_iter().map(eight_bits));
+    }
+    out
+}
+
+/// As [`resample`], without rounding to grey levels: sums in f64.
+fn resample_fractional(
+    rgb: &[u8],
+    width: usize,
+    columns: &[Tap<f64>],
+    rows: &[Tap<f64>],
+) -> Vec<f32> {
+    let used = used_rows(rows);
+    let row_len = 3 * columns.len();
+    let mut narrowed = Vec::with_capacity(used.len() * row_len);
+    for y in used.clone() {
+        let row = &rgb[3 * width * y..3 * width * (y + 1)];
+        for tap in columns {
+            let mut sums = [0.0; 3];
+            for (pixel, weight) in row[3 * tap.start..].chunks_exact(3).zip(&tap.weights) {
+                for (sum, value) in sums.iter_mut().zip(pixel) {
+                    *sum += f64::from(*value) * weight;
+                }
+            }
+            narrowed.extend(sums);
+        }
+    }
+    let mut out = Vec::with_capacity(rows.len() * row_len);
+    for tap in rows {
+        let mut sums = vec![0.0; row_len];
+        let first = tap.start - used.start;
+        for (row, weight) in narrowed[first * row_len..]
+            .chunks_exact(row_len)
+            .zip(&tap.weights)
+        {
+            for (sum, value) in sums.iter_mut().zip(row) {
+                *sum += value * weight;
+            }
+        }
+        out.extend(sums.into_iter().map(|sum| sum as f32));
     }
     out
 }

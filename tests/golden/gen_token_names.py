@@ -79,9 +79,14 @@ def transformers_dinov3():
     return model, 24, lambda x: model(x).pooler_output
 
 
+def transformers_dinov2_registers():
+    model = hf.Dinov2WithRegistersModel(hf.Dinov2WithRegistersConfig(layer_norm_eps=1e-6, num_register_tokens=4, **SMALL))
+    return model, 24, lambda x: model(x).pooler_output
+
+
 def of_other_libraries():
     makers = [torchvision_convnext, torchvision_vit, torchvision_swinv2, transformers_convnext, transformers_vit,
-              transformers_dinov2, transformers_dinov3]
+              transformers_dinov2, transformers_dinov3, transformers_dinov2_registers]
     for seed, make in enumerate(makers):
         torch.manual_seed(seed)
         model, side, pooled = make()

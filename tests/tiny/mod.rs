@@ -132,6 +132,7 @@ fn recipe(side_px: usize, channels: ChannelOrder) -> Preprocessing {
         resize_px: side_px,
         squash: true,
         filter: ResizeFilter::Bicubic,
+        fractional: false,
         crop_px: side_px,
         mean: [0.4, 0.5, 0.6],
         std: [0.2, 0.25, 0.3],

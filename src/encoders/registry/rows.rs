@@ -95,6 +95,9 @@ struct Input {
     #[serde(default)]
     squash: bool,
     filter: Option<ResizeFilter>,
+    /// Whether the resize keeps fractions of grey levels.
+    #[serde(default)]
+    fractional: bool,
     mean: Option<[f32; 3]>,
     std: Option<[f32; 3]>,
     channels: Option<ChannelOrder>,
@@ -344,6 +347,7 @@ impl Input {
             crop_px: self.crop.ok_or_else(|| lacks("crop"))?,
             squash: self.squash,
             filter: self.filter.ok_or_else(|| lacks("filter"))?,
+            fractional: self.fractional,
             mean: self.mean.ok_or_else(|| lacks("mean"))?,
             std: self.std.ok_or_else(|| lacks("std"))?,
             channels: self.channels.unwrap_or(ChannelOrder::Rgb),

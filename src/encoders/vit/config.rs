@@ -263,6 +263,14 @@ impl VitConfig {
         self.dim / self.heads
     }
 
+    /// Whether class and register tokens have a learned vector of their position, or there is no such vector at all.
+    pub(in super::super) fn embeds_prefix(&self) -> bool {
+        match self.position {
+            Position::Learned { for_prefix, .. } => for_prefix,
+            Position::Rotary { .. } => true,
+        }
+    }
+
     /// Positions with a learned vector.
     pub(super) fn learned_positions(&self) -> Option<usize> {
         match self.position {

@@ -13,6 +13,16 @@ pub fn from_dinov2(name: &str) -> Option<Renaming> {
     }
 }
 
+/// A naming of DINOv2 as it is to be understood for networks whose prefix has no position embedding: see [`super`].
+pub fn with_registers(renaming: Option<Renaming>) -> Option<Renaming> {
+    match renaming {
+        Some(Renaming::Whole(name)) if name == "pos_embed" => {
+            Some(Renaming::ClassAndPatches("cls_token".to_owned(), name))
+        }
+        other => other,
+    }
+}
+
 /// Names of DINOv3.
 pub fn from_dinov3(name: &str) -> Option<Renaming> {
     match name {

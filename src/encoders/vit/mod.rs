@@ -32,7 +32,7 @@
 //! | `head` | | `heads.head` | `classifier` |
 //!
 //! DINOv2 with registers adds the first row of its `pos_embed` to the class token; timm has done that addition and holds
-//! the other rows only, so that those two tensors of the original need more than other names.
+//! the other rows only. It is done for files of the authors and of transformers as they are read ([`keys::with_registers`]).
 
 mod config;
 pub mod keys;

@@ -27,6 +27,7 @@ pub mod verify;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Add;
 
 use burn::tensor::{FloatDType, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
@@ -36,7 +37,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::layers::Placement;
 use crate::{Error, ErrorKind, Result};
 use checkpoint::{Checkpoint, Stored};
-use remap::{Fit, Naming};
+use remap::{Fit, Naming, Part, Piece};
 
 /// One tensor that an architecture needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +98,8 @@ pub struct Weights<'file> {
 
 #[derive(Debug)]
 enum Entry<'file> {
-    /// Its pieces in their order along the first axis, mostly one: a stored tensor, or a third of its
-    /// rows.
-    Stored(Vec<(Stored<'file>, Option<usize>)>),
+    /// Its pieces in their order along the first axis, mostly one, and then what is added to them.
+    Stored(Vec<(Stored<'file>, Piece)>),
     Drawn {
         seed: u64,
         stream: u64,
@@ -150,8 +150,8 @@ impl<'file> Weights<'file> {
         let tensors = checkpoint.tensors();
         let entries = sources.into_iter().map(|(name, pieces)| {
             let pieces = pieces
-                .iter()
-                .filter_map(|piece| Some((tensors.get(&piece.name)?.clone(), piece.third)));
+                .into_iter()
+                .filter_map(|piece| Some((tensors.get(&piece.name)?.clone(), piece)));
             (name, Entry::Stored(pieces.collect()))
         });
         Ok(Self {
@@ -217,7 +217,7 @@ impl<'file> Weights<'file> {
         ))
     }
 
-    fn take_as<T: Copy + std::fmt::Display>(
+    fn take_as<T: Copy + Add<Output = T> + std::fmt::Display>(
         &mut self,
         name: &str,
         value: impl Fn(f64) -> T,
@@ -255,24 +255,27 @@ impl<'file> Weights<'file> {
     }
 }
 
-/// The values of all pieces, one after another.
-fn joined<T: Copy>(
-    pieces: &[(Stored<'_>, Option<usize>)],
+/// The values of all pieces, one after another or added.
+fn joined<T: Copy + Add<Output = T>>(
+    pieces: &[(Stored<'_>, Piece)],
     value: impl Fn(f64) -> T,
 ) -> io::Result<Vec<T>> {
-    if let [(one, None)] = pieces {
+    if let [(one, piece)] = pieces
+        && piece.part == Part::Whole
+    {
         return one.values(value);
     }
     let mut all = Vec::with_capacity(pieces.iter().map(|(stored, _)| stored.len()).sum());
-    for (stored, third) in pieces {
+    for (stored, piece) in pieces {
         let values = stored.values(&value)?;
-        let len = values.len() / 3;
-        all.extend_from_slice(match third {
-            None => &values,
-            Some(third) => values
-                .get(third * len..(third + 1) * len)
-                .unwrap_or_default(),
-        });
+        let values = piece.part.of(&values, &stored.shape);
+        if piece.is_added {
+            all.iter_mut()
+                .zip(values)
+                .for_each(|(sum, value)| *sum = *sum + *value);
+        } else {
+            all.extend_from_slice(values);
+        }
     }
     Ok(all)
 }

@@ -86,13 +86,24 @@ pub fn of(architecture: &Architecture) -> Vec<Naming> {
             Naming::new("facebookresearch/ConvNeXt", convnext::from_original),
             Naming::new(TRANSFORMERS, convnext::from_transformers),
         ]),
-        Architecture::Vit(_) => namings.extend([
-            Naming::new("torchvision", vit::from_torchvision),
-            Naming::new("facebookresearch/dinov2", vit::from_dinov2),
-            Naming::new("facebookresearch/dinov3", vit::from_dinov3),
-            Naming::new(TRANSFORMERS, vit::from_transformers),
-            Naming::new(TRANSFORMERS, vit::from_transformers_dinov3),
-        ]),
+        Architecture::Vit(config) => {
+            let is_split = !config.embeds_prefix();
+            let understood = move |renaming| match is_split {
+                true => vit::with_registers(renaming),
+                false => renaming,
+            };
+            namings.extend([
+                Naming::new("torchvision", vit::from_torchvision),
+                Naming::new("facebookresearch/dinov2", move |name| {
+                    understood(vit::from_dinov2(name))
+                }),
+                Naming::new("facebookresearch/dinov3", vit::from_dinov3),
+                Naming::new(TRANSFORMERS, move |name| {
+                    understood(vit::from_transformers(name))
+                }),
+                Naming::new(TRANSFORMERS, vit::from_transformers_dinov3),
+            ]);
+        }
         Architecture::SwinV2(_) => namings.extend([
             Naming::new("microsoft/Swin-Transformer", swinv2::from_original),
             Naming::new("torchvision", swinv2::from_torchvision),

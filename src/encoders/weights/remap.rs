@@ -55,23 +55,92 @@ impl Naming {
     }
 }
 
-/// A stored tensor, or a third of its rows.
+/// Which part of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// All of it.
+    Whole,
+    /// A third of its rows, counted from 0.
+    Third(usize),
+    /// The first of its positions, which are its last axis but one.
+    First,
+    /// All positions but the first.
+    Rest,
+}
+
+impl Part {
+    /// The part's shape in a tensor of this shape; `None` where it has no such part.
+    fn shape(self, shape: &[usize]) -> Option<Vec<usize>> {
+        let mut shape = shape.to_vec();
+        match self {
+            Self::Whole => {}
+            Self::Third(_) => {
+                let rows = shape.first_mut()?;
+                if *rows % 3 != 0 {
+                    return None;
+                }
+                *rows /= 3;
+            }
+            Self::First | Self::Rest => {
+                let axis = shape.len().checked_sub(2)?;
+                let (before, from) = shape.split_at_mut(axis);
+                let positions = from.first_mut()?;
+                // One after another in memory, and something on both sides of the cut.
+                if before.iter().any(|&side| side != 1) || *positions < 2 {
+                    return None;
+                }
+                *positions = if self == Self::First {
+                    1
+                } else {
+                    *positions - 1
+                };
+            }
+        }
+        Some(shape)
+    }
+
+    /// The part's values among those of a tensor of this shape; none where it has no such part.
+    pub(super) fn of<'v, T>(self, values: &'v [T], shape: &[usize]) -> &'v [T] {
+        let len = self.shape(shape).map_or(0, |shape| shape.iter().product());
+        let start = match self {
+            Self::Whole | Self::First => 0,
+            Self::Third(third) => third * len,
+            Self::Rest => values.len().saturating_sub(len),
+        };
+        values.get(start..start + len).unwrap_or_default()
+    }
+
+    /// The shape of a tensor whose part has this one.
+    fn whole(self, mut shape: Vec<usize>) -> Vec<usize> {
+        let axis = shape.len().saturating_sub(2);
+        if let (Self::Rest, Some(positions)) = (self, shape.get_mut(axis)) {
+            *positions += 1;
+        }
+        shape
+    }
+}
+
+/// A part of a stored tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Its name in the file.
     pub name: String,
-    /// Which third, where it is not the whole.
-    pub third: Option<usize>,
+    /// Which part of it.
+    pub part: Part,
+    /// Whether it is added to the pieces before it, instead of standing after them.
+    pub is_added: bool,
 }
 
-/// A place in a declared tensor for a piece of a stored one.
+/// A place in a declared tensor for a part of a stored one.
 struct Place {
     /// Name of the declared tensor.
     target: String,
-    /// Which third of its rows, where it is not the whole.
-    of_target: Option<usize>,
-    /// Which third of the stored tensor's rows goes there, where it is not the whole.
-    of_source: Option<usize>,
+    /// Which part of it.
+    of_target: Part,
+    /// Which part of the stored tensor goes there.
+    of_source: Part,
+    /// Whether that is added to what else is there.
+    is_added: bool,
 }
 
 /// The places that a stored tensor fills; none for one that is not used.
@@ -80,13 +149,24 @@ fn places(renaming: &Renaming) -> Vec<Place> {
         target: target.clone(),
         of_target,
         of_source,
+        is_added: false,
     };
     match renaming {
-        Renaming::Whole(target) => vec![place(target, None, None)],
-        Renaming::Third(target, third) => vec![place(target, Some(*third), None)],
-        Renaming::QueryAndValue(query, value) => {
-            vec![place(query, None, Some(0)), place(value, None, Some(2))]
+        Renaming::Whole(target) => vec![place(target, Part::Whole, Part::Whole)],
+        Renaming::Third(target, third) => {
+            vec![place(target, Part::Third(*third), Part::Whole)]
         }
+        Renaming::QueryAndValue(query, value) => vec![
+            place(query, Part::Whole, Part::Third(0)),
+            place(value, Part::Whole, Part::Third(2)),
+        ],
+        Renaming::ClassAndPatches(class, patches) => vec![
+            Place {
+                is_added: true,
+                ..place(class, Part::Whole, Part::First)
+            },
+            place(patches, Part::Whole, Part::Rest),
+        ],
         Renaming::Unused => Vec::new(),
     }
 }
@@ -228,8 +308,8 @@ fn tensor_score(
 /// same in the same order.
 fn fits(stored: &Stored<'_>, parameter: &Parameter, place: &Place) -> bool {
     let (Some(found), Some(expected)) = (
-        third_of(&stored.shape, place.of_source),
-        third_of(&parameter.shape, place.of_target),
+        place.of_source.shape(&stored.shape),
+        place.of_target.shape(&parameter.shape),
     ) else {
         return false;
     };
@@ -250,19 +330,6 @@ fn fits(stored: &Stored<'_>, parameter: &Parameter, place: &Place) -> bool {
     is_flat && found.first() == expected.first() && product(&found) == product(&expected)
 }
 
-/// Shape of a third of the rows, or of all; `None` where the rows have no thirds.
-fn third_of(shape: &[usize], third: Option<usize>) -> Option<Vec<usize>> {
-    let mut shape = shape.to_vec();
-    if third.is_some() {
-        let rows = shape.first_mut()?;
-        if *rows % 3 != 0 {
-            return None;
-        }
-        *rows /= 3;
-    }
-    Some(shape)
-}
-
 /// The copy of the network under one prefix.
 fn of_copy(
     checkpoint: &Checkpoint<'_>,
@@ -273,7 +340,7 @@ fn of_copy(
 ) -> Fit {
     let mut report = Report::new(checkpoint, parameters.len(), naming.library, prefix);
     let is_headless = names::is_headless(parameters);
-    let mut pieces: BTreeMap<&str, BTreeMap<Option<usize>, Piece>> = BTreeMap::new();
+    let mut pieces: BTreeMap<&str, BTreeMap<(bool, Part), Piece>> = BTreeMap::new();
     let mut passed_over: BTreeMap<PassedOver, usize> = BTreeMap::new();
     for (name, stored) in checkpoint.tensors() {
         let mut pass_over = |what: PassedOver| *passed_over.entry(what).or_default() += 1;
@@ -308,15 +375,18 @@ fn of_copy(
             if !stored.value_type.is_float() {
                 report.retyped.push((name.clone(), stored.value_type));
             } else if !fits(stored, parameter, place) {
-                let expected = third_of(&parameter.shape, place.of_target).unwrap_or_default();
+                let expected = place.of_target.shape(&parameter.shape).unwrap_or_default();
+                let expected = place.of_source.whole(expected);
                 report.reshape(name, &stored.shape, &expected);
             } else {
                 let piece = Piece {
                     name: name.clone(),
-                    third: place.of_source,
+                    part: place.of_source,
+                    is_added: place.is_added,
                 };
                 let others = pieces.entry(target).or_default();
-                if others.insert(place.of_target, piece).is_some() {
+                let at = (place.is_added, place.of_target);
+                if others.insert(at, piece).is_some() {
                     // Two tensors for one place.
                     report.unexpected.push(name.clone());
                 }
@@ -325,10 +395,11 @@ fn of_copy(
     }
     let mut sources = BTreeMap::new();
     for (target, pieces) in pieces {
-        let is_whole = if pieces.contains_key(&None) {
-            pieces.len() == 1
+        let solid = pieces.keys().filter(|(is_added, _)| !is_added).count();
+        let is_whole = if pieces.contains_key(&(false, Part::Whole)) {
+            solid == 1
         } else {
-            pieces.len() == 3
+            solid == 3
         };
         if is_whole {
             sources.insert(target.to_owned(), pieces.into_values().collect());
@@ -351,16 +422,10 @@ fn is_zero(stored: &Stored<'_>, places: &[Place]) -> bool {
     let Ok(values) = stored.values(|value| value) else {
         return false;
     };
-    let used = |third: Option<usize>| match third {
-        None => values.as_slice(),
-        Some(third) => values
-            .chunks((values.len() / 3).max(1))
-            .nth(third)
-            .unwrap_or_default(),
-    };
+    let used = |place: &Place| place.of_source.of(&values, &stored.shape);
     places
         .iter()
-        .all(|place| used(place.of_source).iter().all(|value| *value == 0.0))
+        .all(|place| used(place).iter().all(|value| *value == 0.0))
 }
 
 /// The part of a name by which tensors outside a prefix are grouped: up to the dot after the last
