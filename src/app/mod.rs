@@ -143,15 +143,10 @@ impl EtascopeApp {
     }
 
     fn send(&mut self) {
-        if self.settings.workspace == Workspace::Edit {
-            self.state.want_edit(self.view.is_held);
-        }
+        self.state.bring(self.settings.workspace, self.view.is_held);
         for request in self.state.library.take_requests() {
             self.library.ask(request);
         }
-        self.state
-            .show_spectra(self.settings.workspace == Workspace::Spectrum);
-        self.state.ask_spectra();
         for command in self.state.take_commands() {
             match self.link.send(command.clone()) {
                 Ok(generation) => self.state.sent(&command, generation),

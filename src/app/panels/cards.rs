@@ -223,12 +223,7 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
         .map(|(format, _)| *format)
         .collect();
     let is_edit = scene.settings.workspace == Workspace::Edit;
-    let is_empty = if is_edit {
-        scene.state.edit.fitted.is_none()
-    } else {
-        !scene.state.has_files_to_write()
-    };
-    let reason = if is_empty {
+    let reason = if !scene.state.has_files_to_write() {
         Some(if is_edit {
             "no map is fitted yet"
         } else {
@@ -246,8 +241,8 @@ fn export_ui(ui: &mut Ui, scene: &Scene<'_>, view: &mut View, intents: &mut Vec<
             return Some("the fitted map is written beside them, as safetensors");
         }
         let runs = scene.state.exportable();
-        let is_growing =
-            !scene.state.spectrum.in_front && runs.iter().any(|run| !run.profile.finished);
+        let is_growing = scene.state.in_front == Workspace::Response
+            && runs.iter().any(|run| !run.profile.finished);
         is_growing.then_some("the curves still sharpen; what is shown is written")
     });
     ui.add_space(4.0);
@@ -294,7 +289,7 @@ fn default_stem(scene: &Scene<'_>) -> String {
         name += "-";
         name += &file_word(&shown.spec.name);
     }
-    if scene.state.spectrum.in_front {
+    if scene.state.in_front == Workspace::Spectrum {
         name += "-spectrum";
     }
     name

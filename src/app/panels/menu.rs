@@ -86,10 +86,7 @@ fn file_ui(ui: &mut Ui, scene: &Scene<'_>, intents: &mut Vec<Intent>) {
     entry(
         ui,
         UiCommand::Export,
-        match scene.settings.workspace {
-            Workspace::Edit => scene.state.edit.fitted.is_some(),
-            _ => scene.state.has_files_to_write(),
-        },
+        scene.state.has_files_to_write(),
         intents,
     );
     entry(

@@ -4,6 +4,7 @@ use eframe::egui::{Align, Button, Label, Layout, ProgressBar, Ui, Vec2};
 
 use crate::app::format;
 use crate::app::intent::{Intent, Scene};
+use crate::app::settings::Workspace;
 use crate::app::state::{Refinement, State};
 use crate::app::theme;
 use crate::app::ui_command::UiCommand;
@@ -64,7 +65,9 @@ fn work_ui(ui: &mut Ui, state: &State, intents: &mut Vec<Intent>) {
     }
     let (text, tooltip) = match refinement {
         Refinement::Paused => ("Resume", "Go on (space)"),
-        Refinement::Stopped if state.spectrum.in_front => ("Compute", "Begin again (space)"),
+        Refinement::Stopped if state.in_front == Workspace::Spectrum => {
+            ("Compute", "Begin again (space)")
+        }
         Refinement::Stopped => ("Refine", "Go on where it stopped (space)"),
         _ => ("Pause", "Hold the work (space)"),
     };
@@ -123,7 +126,7 @@ fn stage_text(state: &State) -> String {
             _ => "starting",
         };
         let told = describe(work.progress.as_ref(), idle);
-        return if lane == Lane::Profile && state.spectrum.in_front {
+        return if lane == Lane::Profile && state.in_front != Workspace::Response {
             format!("response profile, behind this: {told}")
         } else {
             told
@@ -132,8 +135,10 @@ fn stage_text(state: &State) -> String {
     match state.refinement_in_front() {
         Refinement::AwaitsStart => "press Start to compute".to_owned(),
         Refinement::Stopped => "stopped".to_owned(),
-        _ if state.spectrum.in_front && state.exportable_spectra().is_empty() => String::new(),
-        _ if state.spectrum.in_front => "done".to_owned(),
+        _ if state.in_front == Workspace::Spectrum && state.exportable_spectra().is_empty() => {
+            String::new()
+        }
+        _ if state.in_front == Workspace::Spectrum => "done".to_owned(),
         _ => match state.relative_error() {
             Some(error) => {
                 format!(
@@ -158,7 +163,7 @@ fn describe(progress: Option<&Progress>, idle: &str) -> String {
 
 /// Time that went into the shown curves.
 fn elapsed_text(state: &State) -> String {
-    let secs: f64 = if state.spectrum.in_front {
+    let secs: f64 = if state.in_front == Workspace::Spectrum {
         let runs = state.exportable_spectra();
         runs.iter().map(|run| run.elapsed_secs).sum()
     } else {

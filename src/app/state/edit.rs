@@ -205,7 +205,7 @@ impl State {
 
     /// With the workspace of edits in front: asks for what is wanted and was not asked for yet. What must be encoded anew waits until
     /// the pointer lets go, while `is_held`.
-    pub fn want_edit(&mut self, is_held: bool) {
+    pub(super) fn want_edit(&mut self, is_held: bool) {
         let Some(photo) = self.photo.clone() else {
             return;
         };

@@ -24,6 +24,7 @@ pub use spectrum::{
     COUNT_RANGE, LEADING_COUNT, Selected, ShownDirection, SpectrumState, direction_at,
 };
 
+use super::settings::Workspace;
 use crate::device::{DeviceChoice, DeviceInfo, SelfCheck};
 use crate::encoders::EncoderSpec;
 use crate::geometry::decode::Decoder;
@@ -92,6 +93,8 @@ pub struct State {
     pub eta_l2: f64,
     /// The encoders on screen, never none. The first leads: the photograph is shown as it sees it.
     pub shown: Vec<Shown>,
+    /// The workspace in front: only for that is anything asked.
+    pub in_front: Workspace,
     /// The edit.
     pub edit: EditState,
     /// The library of encoders.
@@ -141,6 +144,7 @@ impl State {
             twin_shown,
             eta_l2,
             shown: vec![Shown::new(spec, 0)],
+            in_front: Workspace::default(),
             edit: EditState::new(spec),
             library: LibraryState::default(),
             memory: Memory::default(),
@@ -317,17 +321,31 @@ impl State {
 
     /// Whether the workspace in front has something to write.
     pub fn has_files_to_write(&self) -> bool {
-        if self.spectrum.in_front {
-            !self.exportable_spectra().is_empty()
-        } else {
-            !self.exportable().is_empty()
+        match self.in_front {
+            Workspace::Response => !self.exportable().is_empty(),
+            Workspace::Spectrum => !self.exportable_spectra().is_empty(),
+            Workspace::Edit => self.edit.fitted.is_some(),
+        }
+    }
+
+    /// Brings a workspace to the front, and asks for what it shows and was not asked for yet. `is_held` while a button of the
+    /// pointer is down: what is expensive then waits.
+    pub fn bring(&mut self, workspace: Workspace, is_held: bool) {
+        if self.in_front == Workspace::Spectrum && workspace != Workspace::Spectrum {
+            self.leave_spectra();
+        }
+        self.in_front = workspace;
+        match workspace {
+            Workspace::Response => {}
+            Workspace::Spectrum => self.want_spectra(),
+            Workspace::Edit => self.want_edit(is_held),
         }
     }
 
     /// Whether pausing and resuming is about spectra: in their workspace, unless only profiles are at work behind it.
     fn is_about_spectra(&self) -> bool {
         let is_idle = self.spectrum.refinement == Refinement::Idle;
-        self.spectrum.in_front && !(is_idle && self.lane(Lane::Profile).busy)
+        self.in_front == Workspace::Spectrum && !(is_idle && self.lane(Lane::Profile).busy)
     }
 
     /// Holds what the workspace in front works on, or lets it go on.

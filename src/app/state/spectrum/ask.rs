@@ -26,12 +26,8 @@ pub(super) struct Question {
 }
 
 impl State {
-    /// Asks for what is wanted, on screen and not known; while the workspace is in front, whenever the question
-    /// has changed. Work that is still wanted is not asked for again but goes on, and the rest follows it.
-    pub(in crate::app) fn ask_spectra(&mut self) {
-        if !self.spectrum.in_front {
-            return;
-        }
+    /// With the workspace in front: asks for what is wanted, on screen and not known, whenever the question has changed. Work that is still wanted is not asked for again but goes on, and the rest follows it.
+    pub(in crate::app::state) fn want_spectra(&mut self) {
         let Some(question) = self.question() else {
             return;
         };

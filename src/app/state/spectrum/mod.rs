@@ -38,8 +38,6 @@ pub enum Selected {
 /// What is wanted of spectra, and how they came to their present state.
 #[derive(Clone, Debug)]
 pub struct SpectrumState {
-    /// Whether the workspace is in front. Behind others nothing is asked for.
-    pub in_front: bool,
     /// All values or the leading ones.
     pub method: SpectrumMethod,
     /// The singular value that is marked, with its direction.
@@ -70,7 +68,6 @@ pub struct ShownDirection {
 impl SpectrumState {
     pub(super) fn new(eta_default: f64) -> Self {
         Self {
-            in_front: false,
             method: SpectrumMethod::Leading {
                 count: LEADING_COUNT,
             },
@@ -218,16 +215,10 @@ impl State {
 
     // ---- What is wanted ------------------------------------------------------------------------
 
-    /// The workspace comes to the front, or goes behind another: then what is under way stops.
-    pub fn show_spectra(&mut self, in_front: bool) {
-        if in_front == self.spectrum.in_front {
-            return;
-        }
-        self.spectrum.in_front = in_front;
-        if !in_front {
-            self.stop_spectra(Refinement::Idle);
-            self.spectrum.asked = None;
-        }
+    /// The workspace goes behind another: what is under way stops.
+    pub(super) fn leave_spectra(&mut self) {
+        self.stop_spectra(Refinement::Idle);
+        self.spectrum.asked = None;
     }
 
     /// Chooses all values or the leading ones.
