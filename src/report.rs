@@ -72,7 +72,7 @@ impl ProfileRun {
     }
 }
 
-/// Files to write from profiles.
+/// Files to write.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// Folder; made if absent.
@@ -82,7 +82,18 @@ pub struct Export {
     /// Which files.
     pub formats: Vec<ExportFormat>,
     /// What is written.
-    pub runs: Vec<Arc<ProfileRun>>,
+    pub content: Content,
+}
+
+/// What files are written of.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Response profiles.
+    Profiles(Vec<Arc<ProfileRun>>),
+    /// Singular spectra.
+    Spectra(Vec<Arc<SpectrumRun>>),
+    /// A fitted edit: the map itself, as safetensors, and its ranks. The hash of the map is filled in.
+    Edit(Box<SweepRun>),
 }
 
 /// One kind of file.

@@ -11,8 +11,8 @@ use etascope::encoders::registry;
 use etascope::geometry::maps::{Cut, MapKind, Part};
 use etascope::images::{Background, GridSymmetry, Manipulation, Picture, bundled};
 use etascope::recipe::{EditRecipe, LearningSet, MapFamily};
-use etascope::worker::edit::{CutRun, EditExport, EditRun, FeatureScores, InvertedRun};
-use etascope::worker::{Command, Event, ExportFormat, ImageSource, Lane, Worker};
+use etascope::worker::edit::{CutRun, EditRun, FeatureScores, InvertedRun};
+use etascope::worker::{Command, Content, Event, Export, ExportFormat, ImageSource, Lane, Worker};
 
 /// Turns a deadlock into a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -290,14 +290,13 @@ fn the_commands_of_an_edit_fit_the_very_same_map() {
             _ => None,
         });
         let folder = tempfile::tempdir().expect("a folder");
-        let export = EditExport {
+        let export = Export {
             folder: folder.path().join("window"),
             stem: "map".to_owned(),
             formats: vec![ExportFormat::Csv, ExportFormat::Json],
-            run: Arc::clone(&run),
-            seen: seen.collect(),
+            content: Content::Edit(Box::new(run.to_write(&seen.collect::<Vec<_>>()))),
         };
-        ask(&worker, Command::ExportEdit(export)).expect("files");
+        ask(&worker, Command::Export(export)).expect("files");
         let source = ImageSource::Bundled(run.image.clone());
         let out = folder.path().join("command");
         let line = edit_line(&source, &run, &DeviceChoice::Cpu, &out).expect("commands");

@@ -16,7 +16,7 @@ use etascope::images::{Background, Disc, Manipulation, Mask, Prepared, bundled};
 use etascope::recipe::{ProfileRecipe, SpectrumRecipe, WeightsKind};
 use etascope::report::{ProfileRun, spectrum_csv};
 use etascope::worker::{
-    Command, Event, Export, ExportFormat, Generation, ImageSource, SpectrumTask, Worker,
+    Command, Content, Event, Export, ExportFormat, Generation, ImageSource, SpectrumTask, Worker,
 };
 use etascope::{Error, ErrorKind};
 
@@ -200,7 +200,7 @@ fn export_and_check(worker: &Worker, folder: PathBuf, runs: &[Arc<ProfileRun>]) 
         folder: folder.clone(),
         stem: "cat".into(),
         formats,
-        runs: runs.to_vec(),
+        content: Content::Profiles(runs.to_vec()),
     };
     let files = ask(worker, Command::Export(export)).files;
     let expected =

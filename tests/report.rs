@@ -13,8 +13,8 @@ use etascope::geometry::profile::{Basis, Cost};
 use etascope::geometry::{Profile, ScaleEstimate, Summary};
 use etascope::recipe::{ProfileRecipe, WeightsKind, grey_rms};
 use etascope::report::{
-    COLUMNS, Export, ExportFormat, FigureOptions, ProfileRun, csv, figure, quartiles, sidecar,
-    write,
+    COLUMNS, Content, Export, ExportFormat, FigureOptions, ProfileRun, csv, figure, quartiles,
+    sidecar, write,
 };
 
 const SIDE_PX: usize = 224;
@@ -454,7 +454,7 @@ fn export(folder: &Path, stem: &str) -> Export {
         folder: folder.to_owned(),
         stem: stem.to_owned(),
         formats: ALL.to_vec(),
-        runs: pair(),
+        content: Content::Profiles(pair()),
     }
 }
 

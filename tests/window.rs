@@ -25,7 +25,7 @@ use etascope::geometry::directions::DirectionFamily;
 use etascope::geometry::profile::Basis;
 use etascope::recipe::{Preset, WeightsKind};
 use etascope::report::ProfileRun;
-use etascope::worker::{Command, Event, ExportFormat, Generation, ImageSource, Lane};
+use etascope::worker::{Command, Content, Event, ExportFormat, Generation, ImageSource, Lane};
 use etascope::{Error, ErrorKind};
 use stage::{Stage, bump, decay, encoder_ready, estimate, opened_path, photo, run};
 
@@ -906,7 +906,10 @@ fn the_curves_on_screen_are_exported() {
         export.formats,
         [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Svg]
     );
-    assert_eq!(export.runs.len(), 1);
+    let Content::Profiles(runs) = &export.content else {
+        panic!("profiles")
+    };
+    assert_eq!(runs.len(), 1);
     let files = vec!["/results/a.csv".into(), "/results/a.json".into()];
     stage.say(Event::Exported { generation, files });
     stage.say(Event::Finished {

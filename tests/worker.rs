@@ -15,7 +15,7 @@ use etascope::images::{Background, ChannelOrder, Photo, Prepared, Preprocessing,
 use etascope::recipe::{ProfileRecipe, SpectrumRecipe, WeightsKind};
 use etascope::report::{ProfileRun, SpectrumRun};
 use etascope::worker::{
-    Command, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, LeastRun,
+    Command, Content, Engine, Event, Export, ExportFormat, Generation, ImageSource, Lane, LeastRun,
     SpectrumTask, StageView, Subject, Worker,
 };
 use etascope::{Error, ErrorKind, Result};
@@ -297,7 +297,7 @@ fn export(folder: &std::path::Path, stem: &str, formats: Vec<ExportFormat>) -> C
         folder,
         stem,
         formats,
-        runs: vec![Arc::new(run_to_export())],
+        content: Content::Profiles(vec![Arc::new(run_to_export())]),
     })
 }
 

@@ -38,23 +38,24 @@ impl EtascopeApp {
         for command in UiCommand::pressed(context) {
             self.perform(command, context);
         }
-        if self.settings.workspace != Workspace::Response {
-            return;
-        }
         let scene = Scene {
             state: &self.state,
             settings: &self.settings,
         };
-        if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
-            self.state.set_eta(eta);
-        }
-        let scene = Scene {
-            state: &self.state,
-            settings: &self.settings,
-        };
-        let place = self.view.spectrum_plot.as_ref();
-        if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
-            self.state.select(Selected::Index(index));
+        match self.settings.workspace {
+            Workspace::Response => {
+                if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
+                    self.state.set_eta(eta);
+                }
+            }
+            Workspace::Spectrum => {
+                let place = self.view.spectrum_plot.as_ref();
+                if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
+                    self.state.select(Selected::Index(index));
+                }
+            }
+            // Its plots ask for the rank themselves.
+            Workspace::Edit => {}
         }
     }
 
@@ -326,11 +327,7 @@ impl EtascopeApp {
                 } => {
                     self.settings.export_folder = Some(folder.clone());
                     self.view.card = None;
-                    match self.settings.workspace {
-                        Workspace::Edit => self.state.export_edit(folder, stem, formats),
-                        Workspace::Spectrum => self.state.export_spectra(folder, stem, formats),
-                        Workspace::Response => self.state.export(folder, stem, formats),
-                    }
+                    self.state.export(folder, stem, formats);
                 }
                 Intent::Dismiss(id) => self.state.dismiss(id),
                 Intent::DismissWelcome => self.settings.welcome_dismissed = true,

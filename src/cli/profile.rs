@@ -13,7 +13,7 @@ use crate::digits::significant;
 use crate::geometry::summary::Reading;
 use crate::recipe::ProfileRecipe;
 use crate::report::ProfileRun;
-use crate::worker::{Command, Event, Export, ImageSource, Lane, Progress, Worker};
+use crate::worker::{Command, Content, Event, Export, ImageSource, Lane, Progress, Worker};
 use crate::{Error, ErrorKind, Result};
 
 /// Computes and writes what the arguments ask for. A photograph or profile that fails is reported and
@@ -140,7 +140,7 @@ impl Session {
             folder: job.folder.clone(),
             stem: job.stem.clone(),
             formats: job.formats.clone(),
-            runs: self.runs.clone(),
+            content: Content::Profiles(self.runs.clone()),
         };
         self.ask(Command::Export(export), Lane::Export, |_| {})
     }

@@ -1,8 +1,13 @@
 //! The files of an export.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Export, ExportFormat, FigureOptions, csv, figure, sidecar};
+use super::sweep::write_edit;
+use super::{
+    Content, Export, ExportFormat, FigureOptions, ProfileRun, SpectrumRun, csv, figure, sidecar,
+    write_spectra,
+};
 use crate::figure::{Figure, png, svg};
 use crate::files::write_whole;
 use crate::{Error, ErrorKind, Result};
@@ -13,24 +18,31 @@ use crate::{Error, ErrorKind, Result};
 /// leaves no partial file and a reader never sees one; files of the same name are replaced.
 ///
 /// # Errors
-/// [`ErrorKind::Request`] where there are no runs or the stem is not a file name;
+/// [`ErrorKind::Request`] where there is nothing to write or the stem is not a file name;
 /// [`ErrorKind::Output`] where the folder or a file in it cannot be written.
 pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
     let Export {
         folder,
         stem,
         formats,
-        runs,
+        content,
     } = export;
-    if runs.is_empty() {
-        return Err(Error::new(
+    match content {
+        Content::Profiles(runs) if runs.is_empty() => Err(Error::new(
             ErrorKind::Request,
             "nothing to export",
             "no profile has been computed yet",
             "Wait until a curve is there",
-        ));
+        )),
+        Content::Profiles(runs) => {
+            write_formats(folder, stem, formats, |format| profiles(runs, format))
+        }
+        Content::Spectra(runs) => {
+            let runs: Vec<SpectrumRun> = runs.iter().map(|run| (**run).clone()).collect();
+            write_spectra(folder, stem, formats, &runs)
+        }
+        Content::Edit(run) => write_edit(folder, stem, formats, run),
     }
-    write_formats(folder, stem, formats, |format| content(export, format))
 }
 
 /// Writes one file for each format, `content` of it, all or none, and returns their paths.
@@ -43,6 +55,17 @@ pub(super) fn write_formats(
     formats: &[ExportFormat],
     content: impl Fn(ExportFormat) -> Result<Vec<u8>>,
 ) -> Result<Vec<PathBuf>> {
+    write_with(folder, stem, formats, content, Vec::new())
+}
+
+/// The same, with further files of the same stem, each with its extension, before those of the formats.
+pub(super) fn write_with(
+    folder: &Path,
+    stem: &str,
+    formats: &[ExportFormat],
+    content: impl Fn(ExportFormat) -> Result<Vec<u8>>,
+    more: Vec<(&str, Vec<u8>)>,
+) -> Result<Vec<PathBuf>> {
     if Path::new(stem).file_name() != Some(stem.as_ref()) {
         return Err(Error::new(
             ErrorKind::Request,
@@ -51,25 +74,26 @@ pub(super) fn write_formats(
             "Choose a name without folders",
         ));
     }
-    let contents: Vec<Vec<u8>> = formats
-        .iter()
-        .map(|&format| content(format))
-        .collect::<Result<_>>()?;
-    let paths: Vec<PathBuf> = formats
-        .iter()
-        .map(|format| folder.join(format!("{stem}.{}", format.extension())))
+    let named = |extension: &str| folder.join(format!("{stem}.{extension}"));
+    let more = more.into_iter();
+    let mut files: Vec<(PathBuf, Vec<u8>)> = more
+        .map(|(extension, bytes)| (named(extension), bytes))
         .collect();
-    let files: Vec<(PathBuf, Vec<u8>)> = paths.iter().cloned().zip(contents).collect();
+    for &format in formats {
+        files.push((named(format.extension()), content(format)?));
+    }
+    let paths = files.iter().map(|(path, _)| path.clone()).collect();
     write_whole(folder, &files)?;
     Ok(paths)
 }
 
-fn content(export: &Export, format: ExportFormat) -> Result<Vec<u8>> {
-    let figure = || figure(&export.runs, &FigureOptions::default());
+fn profiles(runs: &[Arc<ProfileRun>], format: ExportFormat) -> Result<Vec<u8>> {
     match format {
-        ExportFormat::Csv => Ok(csv(&export.runs)?.into_bytes()),
-        ExportFormat::Json => Ok(json(&sidecar(&export.runs))),
-        ExportFormat::Svg | ExportFormat::Png => drawn(&figure(), format),
+        ExportFormat::Csv => Ok(csv(runs)?.into_bytes()),
+        ExportFormat::Json => Ok(json(&sidecar(runs))),
+        ExportFormat::Svg | ExportFormat::Png => {
+            drawn(&figure(runs, &FigureOptions::default()), format)
+        }
     }
 }
 

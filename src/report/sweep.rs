@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::ExportFormat;
 use super::figure::{ASPECT, BOLD_PT, DEFAULT_WIDTH_MM};
-use super::files::{drawn, json as json_file, write_formats};
+use super::files::{drawn, json as json_file, write_formats, write_with};
 use super::sidecar::envelope;
 use crate::Result;
 use crate::figure::table::{self, Cell};
 use crate::figure::{Axis, Figure, Guide, Ink, Marker, Panel, Series};
 use crate::geometry::decode::DecoderHeader;
-use crate::geometry::maps::{Cut, MapFile};
+use crate::geometry::maps::{Cut, MapFile, to_bytes};
+use crate::images::sha256_hex;
 
 /// Most ranks whose points are marked one by one.
 const MARKED_MAX: usize = 32;
@@ -348,13 +349,39 @@ pub fn write_sweep(
     formats: &[ExportFormat],
     run: &SweepRun,
 ) -> Result<Vec<PathBuf>> {
+    write_formats(folder, stem, &drawable(run, formats), |format| {
+        sweep_content(run, format)
+    })
+}
+
+/// The same with the map itself, as `STEM.safetensors`; its hash is filled in.
+pub(super) fn write_edit(
+    folder: &Path,
+    stem: &str,
+    formats: &[ExportFormat],
+    run: &SweepRun,
+) -> Result<Vec<PathBuf>> {
+    let map = to_bytes(&run.file)?;
+    let run = SweepRun {
+        map_sha256: sha256_hex(&map),
+        ..run.clone()
+    };
+    let content = |format| sweep_content(&run, format);
+    let formats = drawable(&run, formats);
+    write_with(folder, stem, &formats, content, vec![("safetensors", map)])
+}
+
+fn drawable(run: &SweepRun, formats: &[ExportFormat]) -> Vec<ExportFormat> {
     let is_drawn = |format: &ExportFormat| {
         !run.scores.is_empty() || matches!(format, ExportFormat::Csv | ExportFormat::Json)
     };
-    let formats: Vec<ExportFormat> = formats.iter().copied().filter(is_drawn).collect();
-    write_formats(folder, stem, &formats, |format| match format {
+    formats.iter().copied().filter(is_drawn).collect()
+}
+
+fn sweep_content(run: &SweepRun, format: ExportFormat) -> Result<Vec<u8>> {
+    match format {
         ExportFormat::Csv => Ok(sweep_csv(run)?.into_bytes()),
         ExportFormat::Json => Ok(json_file(&sweep_sidecar(run))),
         ExportFormat::Svg | ExportFormat::Png => drawn(&sweep_figure(run), format),
-    })
+    }
 }

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::edit::EditExport;
 use crate::device::DeviceChoice;
 use crate::geometry::maps::Cut;
 use crate::images::Background;
 use crate::recipe::{EditRecipe, ProfileRecipe, SpectrumRecipe};
-use crate::report::SpectrumRun;
-pub use crate::report::{Export, ExportFormat};
+pub use crate::report::{Content, Export, ExportFormat};
 
 /// Number of a request within the program's life; larger is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,22 +118,9 @@ pub enum Command {
     },
     /// Write files.
     Export(Export),
-    /// Write a fitted edit; as exports are, never superseded.
-    ExportEdit(EditExport),
     /// Singular spectra of the current photograph's Jacobians, and directions that move a feature least, one
     /// after the other.
     Spectrum(Vec<SpectrumTask>),
-    /// Write table, sidecar and figure of spectra; as exports are, never superseded.
-    ExportSpectra {
-        /// Folder; made if absent.
-        folder: PathBuf,
-        /// File name without extension.
-        stem: String,
-        /// Which files.
-        formats: Vec<ExportFormat>,
-        /// What is written.
-        runs: Vec<Arc<SpectrumRun>>,
-    },
     /// Let the weights in memory take so many bytes together; those that are not in use and do not
     /// fit are unloaded at once.
     SetBudget(u64),
@@ -162,9 +147,7 @@ impl Command {
             Self::Rank { .. } => Some(Lane::Rank),
             Self::Invert { .. } => Some(Lane::Invert),
             Self::Spectrum(_) => Some(Lane::Spectrum),
-            Self::Export(_) | Self::ExportEdit(_) | Self::ExportSpectra { .. } => {
-                Some(Lane::Export)
-            }
+            Self::Export(_) => Some(Lane::Export),
             Self::SetBudget(_)
             | Self::Pause(_)
             | Self::Resume(_)
@@ -188,9 +171,7 @@ impl Command {
             Self::Pause(lane) | Self::Resume(lane) => Some(CoalescingKey::Hold(*lane)),
             Self::Cancel(lane) => Some(CoalescingKey::Stop(*lane)),
             Self::Spectrum(_) => Some(CoalescingKey::Work(Lane::Spectrum)),
-            Self::Export(_) | Self::ExportEdit(_) | Self::ExportSpectra { .. } | Self::Shutdown => {
-                None
-            }
+            Self::Export(_) | Self::Shutdown => None,
         }
     }
 }

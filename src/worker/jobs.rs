@@ -1,12 +1,11 @@
 //! Jobs: requests as state machines that advance by one step at a time.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::bench::Bench;
-use super::command::{Command, Export, ExportFormat, Generation, ImageSource, Lane};
-use super::edit::{EditExport, FitJob, InvertJob, RankJob};
+use super::command::{Command, Export, Generation, ImageSource, Lane};
+use super::edit::{FitJob, InvertJob, RankJob};
 use super::event::{Event, Progress};
 use super::measure_job::MeasureJob;
 use super::outbox::Outbox;
@@ -15,7 +14,7 @@ use super::spectrum_job::SpectrumJob;
 use crate::Result;
 use crate::device::DeviceChoice;
 use crate::images::{self, Background, Photo};
-use crate::report::{self, SpectrumRun};
+use crate::report;
 
 /// Whether a job goes on.
 pub(super) enum Step {
@@ -55,20 +54,7 @@ pub(super) fn job_for(generation: Generation, command: Command) -> Option<Box<dy
             Some(Box::new(InvertJob::new(generation, recipe, cut, rank)))
         }
         Command::Export(export) => Some(Box::new(ExportJob { generation, export })),
-        Command::ExportEdit(export) => Some(Box::new(ExportEditJob { generation, export })),
         Command::Spectrum(tasks) => Some(Box::new(SpectrumJob::new(generation, tasks))),
-        Command::ExportSpectra {
-            folder,
-            stem,
-            formats,
-            runs,
-        } => Some(Box::new(SpectraExportJob {
-            generation,
-            folder,
-            stem,
-            formats,
-            runs,
-        })),
         Command::SetBudget(_)
         | Command::Pause(_)
         | Command::Resume(_)
@@ -205,29 +191,6 @@ impl Job for ImageJob {
     }
 }
 
-/// Writes the files of an edit.
-struct ExportEditJob {
-    generation: Generation,
-    export: EditExport,
-}
-
-impl Job for ExportEditJob {
-    fn asked(&self) -> String {
-        let EditExport { stem, folder, .. } = &self.export;
-        format!("export “{stem}” to “{}”", folder.display())
-    }
-
-    fn step(&mut self, _: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
-        Teller::new(self.generation, Lane::Export).announce(outbox, "writing files", 0.0);
-        let files = self.export.write()?;
-        outbox.send(Event::Exported {
-            generation: self.generation,
-            files,
-        });
-        Ok(Step::Done)
-    }
-}
-
 /// Writes all files of an export at once, because they appear together or not at all.
 struct ExportJob {
     generation: Generation,
@@ -243,32 +206,6 @@ impl Job for ExportJob {
     fn step(&mut self, _: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
         Teller::new(self.generation, Lane::Export).announce(outbox, "writing files", 0.0);
         let files = report::write(&self.export)?;
-        outbox.send(Event::Exported {
-            generation: self.generation,
-            files,
-        });
-        Ok(Step::Done)
-    }
-}
-
-/// The same for spectra.
-struct SpectraExportJob {
-    generation: Generation,
-    folder: PathBuf,
-    stem: String,
-    formats: Vec<ExportFormat>,
-    runs: Vec<Arc<SpectrumRun>>,
-}
-
-impl Job for SpectraExportJob {
-    fn asked(&self) -> String {
-        format!("export “{}” to “{}”", self.stem, self.folder.display())
-    }
-
-    fn step(&mut self, _: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
-        Teller::new(self.generation, Lane::Export).announce(outbox, "writing files", 0.0);
-        let runs: Vec<SpectrumRun> = self.runs.iter().map(|run| (**run).clone()).collect();
-        let files = report::write_spectra(&self.folder, &self.stem, &self.formats, &runs)?;
         outbox.send(Event::Exported {
             generation: self.generation,
             files,

@@ -87,14 +87,14 @@ impl Mailbox {
 mod tests {
     use super::*;
     use crate::device::DeviceChoice;
-    use crate::worker::{Export, Lane};
+    use crate::worker::{Content, Export, Lane};
 
     fn export(stem: &str) -> Command {
         Command::Export(Export {
             folder: "out".into(),
             stem: stem.to_owned(),
             formats: vec![],
-            runs: vec![],
+            content: Content::Profiles(vec![]),
         })
     }
 

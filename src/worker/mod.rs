@@ -32,8 +32,8 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, bounded};
 
 pub use command::{
-    CoalescingKey, Command, DIRECTIONS_KEPT, Export, ExportFormat, Generation, ImageSource, Lane,
-    Request, SpectrumTask,
+    CoalescingKey, Command, Content, DIRECTIONS_KEPT, Export, ExportFormat, Generation,
+    ImageSource, Lane, Request, SpectrumTask,
 };
 pub use device_engine::{DeviceEngine, TWIN_SEED};
 pub use engine::{Engine, Look, StageView, Subject};

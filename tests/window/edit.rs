@@ -412,7 +412,7 @@ fn the_edit_is_exported_and_copied_as_commands() {
     stage.press(Key::E);
     assert!(stage.shows("the fitted map is written beside them, as safetensors"));
     stage.click("Write files");
-    let Some((_, Command::ExportEdit(export))) = stage.latest(Lane::Export) else {
+    let Some((_, Command::Export(export))) = stage.latest(Lane::Export) else {
         panic!("an export")
     };
     assert_eq!(export.stem, "chelsea-efficientnet_lite0-hue");

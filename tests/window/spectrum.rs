@@ -13,7 +13,7 @@ use etascope::geometry::Cost;
 use etascope::geometry::spectrum::{BottomDirection, Bounds, JacobianSpectrum, SpectrumMethod};
 use etascope::recipe::{SpectrumRecipe, WeightsKind};
 use etascope::report::SpectrumRun;
-use etascope::worker::{Command, Event, Generation, Lane, LeastRun, SpectrumTask};
+use etascope::worker::{Command, Content, Event, Export, Generation, Lane, LeastRun, SpectrumTask};
 
 use super::stage::{Stage, bump, photo};
 
@@ -452,8 +452,11 @@ fn the_spectra_on_screen_are_written_and_copied_as_a_command() {
     stage.press(Key::E);
     stage.click("Write files");
     let (_, export) = stage.latest(Lane::Export).expect("an export");
-    let Command::ExportSpectra { stem, runs, .. } = export else {
+    let Command::Export(Export { stem, content, .. }) = export else {
         panic!("{export:?}")
+    };
+    let Content::Spectra(runs) = content else {
+        panic!("spectra")
     };
     assert!(stem.ends_with("-spectrum"), "{stem}");
     let weights: Vec<_> = runs.iter().map(|run| run.recipe.weights).collect();

@@ -1,14 +1,13 @@
 //! The edit: what is wanted of it, what is known.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{State, default_stage};
 use crate::geometry::maps::{Cut, Part};
 use crate::images::{Manipulation, Photo};
 use crate::recipe::{EditRecipe, LearningSet, MapFamily};
-use crate::worker::edit::{CutRun, EditExport, EditRun, InvertedRun, PictureScores};
-use crate::worker::{Command, ExportFormat, Lane};
+use crate::worker::edit::{CutRun, EditRun, InvertedRun, PictureScores};
+use crate::worker::{Command, Lane};
 
 /// Random crops of each photograph at the start: with three photographs enough vectors for every stage of the bundled
 /// encoder, encoded in about half a second (ours).
@@ -181,19 +180,6 @@ impl State {
             if self.lane(Lane::Invert).busy {
                 self.commands.push(Command::Cancel(Lane::Invert));
             }
-        }
-    }
-
-    /// Writes the fitted map with what is shown of it, where it answers what is wanted.
-    pub fn export_edit(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
-        if let Some(run) = self.edit.fitted.clone() {
-            self.commands.push(Command::ExportEdit(EditExport {
-                folder,
-                stem,
-                formats,
-                run,
-                seen: self.edit.seen_scores.clone(),
-            }));
         }
     }
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use super::message::{Content, Message, Place};
 use super::shown::readout_like;
 use super::{Curve, DITHER_SEED, Refinement, SHOWN_MAX, Seen, Shown, State};
+use crate::app::settings::Workspace;
 use crate::device::DeviceChoice;
 use crate::encoders::Readout;
 use crate::geometry::directions::DirectionFamily;
 use crate::images::Background;
 use crate::recipe::{Preset, ProfileRecipe, WeightsKind, paper_etas};
-use crate::worker::{Command, Export, ExportFormat, ImageSource, Lane};
+use crate::worker::{Command, Content as Written, Export, ExportFormat, ImageSource, Lane};
 
 impl State {
     /// Opens a photograph; the current one stays until that has succeeded.
@@ -217,25 +218,21 @@ impl State {
         self.spectra_were_stopped();
     }
 
-    /// Writes the shown spectra.
-    pub fn export_spectra(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
-        let runs = self.exportable_spectra();
-        self.commands.push(Command::ExportSpectra {
-            folder,
-            stem,
-            formats,
-            runs,
-        });
-    }
-
-    /// Writes the shown profiles.
+    /// Writes what the workspace in front shows.
     pub fn export(&mut self, folder: PathBuf, stem: String, formats: Vec<ExportFormat>) {
-        let runs = self.exportable();
+        let content = match (self.in_front, &self.edit.fitted) {
+            (Workspace::Response, _) => Written::Profiles(self.exportable()),
+            (Workspace::Spectrum, _) => Written::Spectra(self.exportable_spectra()),
+            (Workspace::Edit, Some(run)) => {
+                Written::Edit(Box::new(run.to_write(&self.edit.seen_scores)))
+            }
+            (Workspace::Edit, None) => return,
+        };
         self.commands.push(Command::Export(Export {
             folder,
             stem,
             formats,
-            runs,
+            content,
         }));
     }
 

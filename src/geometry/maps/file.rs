@@ -117,11 +117,11 @@ pub fn data_sha256<'a>(hashes: impl Iterator<Item = &'a str>, crops: Option<&Cro
     sha256_hex(data.as_bytes())
 }
 
-/// Writes a map, whole or not at all; a file of this name is replaced.
+/// A map as a file in memory.
 ///
 /// # Errors
-/// [`ErrorKind::Output`] where the file cannot be written.
-pub fn save(file: &MapFile, path: &Path) -> Result<()> {
+/// [`ErrorKind::Output`] where it cannot be laid out, which is a fault of the program.
+pub fn to_bytes(file: &MapFile) -> Result<Vec<u8>> {
     let map = &file.map;
     let mut arrays = Vec::new();
     if let Some(normalisation) = &map.normalisation {
@@ -182,7 +182,7 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
     let unwritten = |why: String| {
         Error::new(
             ErrorKind::Output,
-            format!("cannot write “{}”", path.display()),
+            "cannot write the map",
             why,
             "This is a fault of the program; please report it",
         )
@@ -199,8 +199,15 @@ pub fn save(file: &MapFile, path: &Path) -> Result<()> {
         })
         .collect::<Result<_>>()?;
     let metadata = [(HEADER.to_owned(), header)].into();
-    let content = safetensors::serialize(views, Some(metadata))
-        .map_err(|error| unwritten(error.to_string()))?;
+    safetensors::serialize(views, Some(metadata)).map_err(|error| unwritten(error.to_string()))
+}
+
+/// Writes a map, whole or not at all.
+///
+/// # Errors
+/// [`ErrorKind::Output`] where the file cannot be written.
+pub fn save(file: &MapFile, path: &Path) -> Result<()> {
+    let content = to_bytes(file)?;
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::affine::AffineMap;
 pub use self::family::{GammaChoice, MapFamily};
-pub use self::file::{MapFile, data_sha256, load, save};
+pub use self::file::{MapFile, data_sha256, load, save, to_bytes};
 pub use self::normalise::Normalisation;
 pub use self::per_position::{PerPositionMap, PositionSums};
 pub use self::split::{Part, Shares, split_by_photograph};

@@ -1,67 +1,14 @@
-//! A fitted edit as files: the map itself, and table, sidecar and figure of its ranks.
-
-use std::path::{Path, PathBuf};
+//! A fitted edit as what is written of it.
 
 use super::run::{EditRun, FeatureScores, PictureScores};
-use crate::geometry::maps::{Cut, save};
-use crate::report::{Agreement, ExportFormat, PictureAgreement, RankScore, SweepRun, write_sweep};
-use crate::{Error, ErrorKind, Result};
+use crate::geometry::maps::Cut;
+use crate::report::{Agreement, PictureAgreement, RankScore, SweepRun};
 
-/// Files to write of an edit.
-#[derive(Clone, Debug)]
-pub struct EditExport {
-    /// Folder; made if absent.
-    pub folder: PathBuf,
-    /// File name without extension.
-    pub stem: String,
-    /// Which files, besides the map.
-    pub formats: Vec<ExportFormat>,
-    /// The fitted map.
-    pub run: std::sync::Arc<EditRun>,
-    /// Scores of decoded pictures, as far as they were drawn.
-    pub seen: Vec<(Cut, usize, PictureScores)>,
-}
-
-impl EditExport {
-    /// Writes the map as `STEM.safetensors` and what the window shows of its ranks; returns the paths.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Request`] where the stem is not a file name; [`ErrorKind::Output`] where the folder or a file in it
-    /// cannot be written.
-    pub(in crate::worker) fn write(&self) -> Result<Vec<PathBuf>> {
-        let Self {
-            folder,
-            stem,
-            formats,
-            run,
-            ..
-        } = self;
-        if Path::new(stem).file_name() != Some(stem.as_ref()) {
-            return Err(Error::new(
-                ErrorKind::Request,
-                format!("cannot name files “{stem}”"),
-                "it is not a plain file name",
-                "Choose a name without folders",
-            ));
-        }
-        let map = folder.join(format!("{stem}.safetensors"));
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::new(
-                ErrorKind::Output,
-                format!("cannot write to “{}”", folder.display()),
-                crate::files::reason(&error),
-                "Choose another folder",
-            )
-        })?;
-        save(&run.file, &map)?;
-        let sweep = self.sweep(sha256_of(&map)?);
-        let mut files = vec![map];
-        files.extend(write_sweep(folder, stem, formats, &sweep)?);
-        Ok(files)
-    }
-
-    fn sweep(&self, map_sha256: String) -> SweepRun {
-        let run = &self.run;
+impl EditRun {
+    /// What is written of the edit; `seen` are scores of decoded pictures, as far as they were drawn. The hash of the map is left empty.
+    pub fn to_write(&self, seen: &[(Cut, usize, PictureScores)]) -> SweepRun {
+        let run = self;
+        let drawn_pictures = seen;
         let agreement = |scores: &FeatureScores, seen: Option<PictureScores>| Agreement {
             mdncs_features: scores.mdncs,
             mdncs_features_masked: scores.mdncs_masked,
@@ -75,7 +22,7 @@ impl EditExport {
         let scores = run.sweeps.iter().flat_map(|sweep| {
             sweep.scores.iter().enumerate().map(|(rank, scores)| {
                 let drawn = |(cut, at, _): &&(Cut, usize, _)| *cut == sweep.cut && *at == rank;
-                let seen = self.seen.iter().find(drawn).map(|(.., seen)| *seen);
+                let seen = drawn_pictures.iter().find(drawn).map(|(.., seen)| *seen);
                 RankScore {
                     cut: sweep.cut,
                     rank,
@@ -94,7 +41,7 @@ impl EditExport {
             recalled: run.recalled,
             encoder_title: run.encoder_title.clone(),
             device: run.device.clone(),
-            map_sha256,
+            map_sha256: String::new(),
             masked_positions: run.mask.iter().filter(|&&is_touched| is_touched).count(),
             positions: run.mask.len(),
             decoder: run.decoder.clone(),
@@ -114,17 +61,4 @@ impl EditExport {
             file: (*run.file).clone(),
         }
     }
-}
-
-fn sha256_of(path: &Path) -> Result<String> {
-    std::fs::read(path)
-        .map(|bytes| crate::images::sha256_hex(&bytes))
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Output,
-                format!("cannot read “{}” again", path.display()),
-                crate::files::reason(&error),
-                "Choose another folder",
-            )
-        })
 }

@@ -11,7 +11,6 @@ mod rank_job;
 mod run;
 mod study;
 
-pub use export::EditExport;
 pub(super) use fit_job::FitJob;
 pub(super) use invert_job::InvertJob;
 pub(super) use rank_job::RankJob;

@@ -110,7 +110,8 @@ pub(super) fn table_ui(
     intents: &mut Vec<Intent>,
 ) {
     let figures: f32 = COLUMNS.iter().map(|(width, ..)| width + SPACING).sum();
-    let name = (ui.available_width() - figures).max(NAME_MIN);
+    // A little less, so that rounding asks for no scroll bar.
+    let name = (ui.available_width() - figures - 4.0).max(NAME_MIN);
     ScrollArea::both()
         .id_salt("spectra")
         .max_height(rows_height(scene))
