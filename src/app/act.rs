@@ -38,23 +38,23 @@ impl EtascopeApp {
         for command in UiCommand::pressed(context) {
             self.perform(command, context);
         }
-        if self.settings.workspace != Workspace::Response {
-            return;
-        }
         let scene = Scene {
             state: &self.state,
             settings: &self.settings,
         };
-        if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
-            self.state.set_eta(eta);
-        }
-        let scene = Scene {
-            state: &self.state,
-            settings: &self.settings,
-        };
-        let place = self.view.spectrum_plot.as_ref();
-        if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
-            self.state.select(Selected::Index(index));
+        match self.settings.workspace {
+            Workspace::Response => {
+                if let Some(eta) = response::dragged_eta(ui, &scene, &self.view.plots) {
+                    self.state.set_eta(eta);
+                }
+            }
+            Workspace::Spectrum => {
+                let place = self.view.spectrum_plot.as_ref();
+                if let Some(index) = spectrum::dragged_index(ui, &scene, place) {
+                    self.state.select(Selected::Index(index));
+                }
+            }
+            Workspace::Edit => {}
         }
     }
 
