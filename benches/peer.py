@@ -128,6 +128,7 @@ if args.onnx:
 import torch  # noqa: E402
 import torch.autograd.forward_ad as forward_ad  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 torch.set_num_threads(args.threads)
 torch.manual_seed(0)
@@ -302,7 +303,8 @@ def measure_sweep():
 
 
 def jvp(pooled, pixels):
-    with forward_ad.dual_level():
+    # The fused attention has no forward mode.
+    with forward_ad.dual_level(), sdpa_kernel(SDPBackend.MATH):
         dual = forward_ad.make_dual(pixels, torch.randn_like(pixels))
         return forward_ad.unpack_dual(pooled(dual)).tangent
 
