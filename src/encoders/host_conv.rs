@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::buffers;
-use super::host_dense::{self, Finish, Packed, Sweep};
+use super::host_dense::{self, Finish, Packed, PackedRows, Sweep};
 use super::host_planes::{Phases, PlaceRow, place_row, split_phases};
 
 /// Function applied to every output of a convolution.
@@ -197,20 +197,22 @@ impl HostKernel {
     }
 }
 
-/// Kernels that give the input's rows and columns of each remainder by the stride: packed rows (input
-/// channel, remainder of the row, of the column), elements in reverse order.
+/// Kernels that give the input's rows and columns of each remainder by the stride, elements in reverse order. The
+/// remainders of row and column are the places of [`PackedRows`], the input's channels its channels.
 fn transpose(weight: &[f32], shape: &ConvShape) -> Packed {
     let [rows, columns] = shape.kernel;
     let [stride_y, stride_x] = shape.stride;
     let taps = [rows.div_ceil(stride_y), columns.div_ceil(stride_x)];
     let row_len = shape.channels_out * taps[0] * taps[1];
-    let outputs = shape.channels_in * stride_y * stride_x;
+    let places = stride_y * stride_x;
+    let outputs = shape.channels_in * places;
+    let packed_rows = PackedRows::new(shape.channels_in, places);
     let mut transposed = vec![0.0; outputs * row_len];
     for (index, kernel) in weight.chunks(rows * columns).enumerate() {
         let (output, input) = (index / shape.channels_in, index % shape.channels_in);
         for (at, value) in kernel.iter().enumerate() {
             let (ky, kx) = (at / columns, at % columns);
-            let row = (input * stride_y + ky % stride_y) * stride_x + kx % stride_x;
+            let row = packed_rows.row(input, ky % stride_y * stride_x + kx % stride_x);
             let (ty, tx) = (taps[0] - 1 - ky / stride_y, taps[1] - 1 - kx / stride_x);
             transposed[row * row_len + (output * taps[0] + ty) * taps[1] + tx] = *value;
         }

@@ -5,16 +5,18 @@
 //! neighbouring inputs) and then treated as one long row, over which each element of the kernel is a
 //! shift. A block of output channels and three vectors of positions stay in registers while the sums
 //! run over input channels and kernel elements; bias and activation are applied before the sums leave
-//! them. A few sums between the rows are computed in vain. 1×1 kernels read the input in place.
+//! them. A few sums between the rows are computed in vain. Kernels of one element read the
+//! input in place, or over small planes are swept by [`super::host_pointwise`].
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::host_planes::{Phases, PlaceRow, place_row, split_phases};
+use super::host_pointwise;
 
 /// Output channels of a block.
-pub const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 
 /// Vectors of positions whose sums are in registers at a time.
 const VECTORS: usize = 3;
@@ -23,11 +25,11 @@ const VECTORS: usize = 3;
 const LANES_MAX: usize = 16;
 
 /// Values that a sweep may read and write beyond the last position.
-const SLACK: usize = VECTORS * LANES_MAX;
+pub(super) const SLACK: usize = VECTORS * LANES_MAX;
 
 /// Input values swept at a time: they stay in a core's second-level cache while the blocks of output
 /// channels pass over them.
-const CHUNK_VALUES: usize = 96 * 1024;
+pub(super) const CHUNK_VALUES: usize = 96 * 1024;
 
 /// Below this many positions a plane, several images are swept together, so that few vectors end
 /// half empty.
@@ -35,8 +37,8 @@ const POSITIONS_MIN: usize = 256;
 
 /// An element of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tap {
-    channel: usize,
+pub(super) struct Tap {
+    pub(super) channel: usize,
     row: usize,
     column: usize,
 }
@@ -44,21 +46,21 @@ struct Tap {
 /// A kernel (output channel, input channel, row, column) in the order in which a sweep reads it.
 #[derive(Debug)]
 pub struct Packed {
-    outputs: usize,
-    channels: usize,
-    kernel: [usize; 2],
+    pub(super) outputs: usize,
+    pub(super) channels: usize,
+    pub(super) kernel: [usize; 2],
     /// The different lists of elements; most kernels have one.
-    taps: Vec<Vec<Tap>>,
-    blocks: Vec<Block>,
+    pub(super) taps: Vec<Vec<Tap>>,
+    pub(super) blocks: Vec<Block>,
 }
 
 /// Some neighbouring output channels.
 #[derive(Debug)]
-struct Block {
+pub(super) struct Block {
     /// Index of its list of elements: those that are not zero for all of its channels.
-    taps: usize,
+    pub(super) taps: usize,
     /// For each element the weights of the block's channels.
-    weights: Vec<[f32; ROWS]>,
+    pub(super) weights: Vec<[f32; ROWS]>,
 }
 
 impl Packed {
@@ -133,11 +135,55 @@ pub struct Sweep {
     pub positions: [usize; 2],
     /// Rows and columns of an output plane.
     pub output: [usize; 2],
-    /// Rows and columns of the output that one position fills, each by a packed row of its own:
-    /// packed row (channel, row, column).
+    /// Rows and columns of the output that one position fills, each place by a packed row of its own, see
+    /// [`PackedRows`].
     pub spread: [usize; 2],
     /// Rows and columns that the first position fills before the output begins.
     pub skip: [usize; 2],
+}
+
+/// Where the kernel of a channel and one of the places that a position fills stands among the packed rows.
+///
+/// The channels of a block share a place: kernels of different places have their zeros at different elements, and only
+/// elements that are zero for the whole block are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedRows {
+    /// Places.
+    places: usize,
+    /// Channels in a group: all kernels of one group and place follow each other.
+    group: usize,
+}
+
+impl PackedRows {
+    /// For this many output channels and places.
+    pub fn new(channels: usize, places: usize) -> Self {
+        let group = if channels.is_multiple_of(ROWS) {
+            ROWS
+        } else {
+            1
+        };
+        Self { places, group }
+    }
+
+    /// The packed row of a channel and a place.
+    pub fn row(self, channel: usize, place: usize) -> usize {
+        let group = channel / self.group;
+        (group * self.places + place) * self.group + channel % self.group
+    }
+
+    /// Channel and place of a packed row.
+    fn of(self, row: usize) -> (usize, usize) {
+        let (group, place) = (
+            row / self.group / self.places,
+            row / self.group % self.places,
+        );
+        (group * self.group + row % self.group, place)
+    }
+
+    /// Numbers of channels whose packed rows begin with a block are the multiples of this.
+    fn granule(self) -> usize {
+        self.group.max(ROWS / gcd(ROWS, self.places))
+    }
 }
 
 /// What happens to a sum.
@@ -164,56 +210,67 @@ pub fn sweep(
     finish: &Finish<'_>,
     output: &mut [f32],
 ) {
+    if host_pointwise::suits(packed, sweep) {
+        return host_pointwise::sweep(x, source_factors, packed, sweep, finish, output);
+    }
     let plan = Plan::new(packed, sweep, source_factors.is_some());
     let plane = sweep.output[0] * sweep.output[1];
     let image_len = packed.channels * sweep.input[0] * sweep.input[1];
-    let spread = sweep.spread[0] * sweep.spread[1];
-    let channels = packed.outputs / spread;
-    // Fewer images than threads are split by output channels, at the borders of blocks.
-    let threads = rayon::current_num_threads();
-    let parts = if sweep.batch >= threads {
-        1
-    } else {
-        threads.div_ceil(sweep.batch)
-    };
-    let granule = ROWS / gcd(ROWS, spread);
-    let part_channels = channels.div_ceil(parts).next_multiple_of(granule);
-    let units: Vec<Unit<'_>> = output
-        .chunks_mut(plan.images * channels * plane)
-        .enumerate()
-        .flat_map(|(index, output)| {
-            let part_len = if parts == 1 {
-                output.len()
-            } else {
-                part_channels * plane
-            };
-            let parts = output.chunks_mut(part_len).enumerate();
-            parts.map(move |(part, output)| Unit {
-                first_image: index * plan.images,
-                first_channel: part * part_channels,
-                output,
-            })
-        })
-        .collect();
+    let channels = packed.outputs / (sweep.spread[0] * sweep.spread[1]);
+    let granule = plan.rows.granule();
     let arch = pulp::Arch::new();
     let scratch = || (vec![0.0; plan.source_len()], vec![0.0; plan.flat_len()]);
-    units
+    units(output, sweep.batch, plan.images, [channels, plane], granule)
         .into_par_iter()
         .for_each_init(scratch, |(source, flat), unit| {
-            let images = if parts == 1 {
-                unit.output.len() / (channels * plane)
-            } else {
-                1
-            };
-            let x = &x[unit.first_image * image_len..][..images * image_len];
+            let x = &x[unit.first_image * image_len..][..unit.images * image_len];
             let source = if plan.in_place {
                 x
             } else {
                 plan.fill(x, source_factors, source);
                 source.as_slice()
             };
-            plan.run(arch, source, images, finish, unit, flat);
+            plan.run(arch, source, finish, unit, flat);
         });
+}
+
+/// Images that are swept together, without leaving a thread idle.
+pub(super) fn images_together(positions: usize, batch: usize) -> usize {
+    let images = POSITIONS_MIN.div_ceil(positions);
+    images.min(batch / rayon::current_num_threads()).max(1)
+}
+
+/// The work on the planes of `channels` output channels in each of `batch` images, `images` at a time. Fewer images than
+/// threads are split by output channels, at multiples of `granule`.
+pub(super) fn units(
+    output: &mut [f32],
+    batch: usize,
+    images: usize,
+    [channels, plane]: [usize; 2],
+    granule: usize,
+) -> Vec<Unit<'_>> {
+    let threads = rayon::current_num_threads();
+    let split = batch < threads;
+    let part_channels = if split {
+        let parts = threads.div_ceil(batch);
+        channels.div_ceil(parts).next_multiple_of(granule)
+    } else {
+        channels
+    };
+    let image_len = channels * plane;
+    let groups = output.chunks_mut(images * image_len).enumerate();
+    let units = groups.flat_map(|(index, output)| {
+        let first_image = index * images;
+        let images = output.len() / image_len;
+        let parts = output.chunks_mut(images * part_channels * plane);
+        parts.enumerate().map(move |(part, output)| Unit {
+            first_image,
+            images,
+            first_channel: part * part_channels,
+            output,
+        })
+    });
+    units.collect()
 }
 
 fn gcd(a: usize, b: usize) -> usize {
@@ -221,17 +278,19 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 /// Output channels of a few neighbouring images, to be computed by one thread.
-struct Unit<'a> {
-    first_image: usize,
-    first_channel: usize,
+pub(super) struct Unit<'a> {
+    pub first_image: usize,
+    pub images: usize,
+    pub first_channel: usize,
     /// All output channels of these images, or some of one image.
-    output: &'a mut [f32],
+    pub output: &'a mut [f32],
 }
 
 /// How a sweep goes about its work.
 struct Plan<'a> {
     packed: &'a Packed,
     sweep: &'a Sweep,
+    rows: PackedRows,
     /// Images swept together.
     images: usize,
     /// Whether the input is read where it lies.
@@ -244,8 +303,8 @@ struct Plan<'a> {
     phase_stride: usize,
     /// For each list of elements the distance of its inputs from a position.
     offsets: Vec<Vec<usize>>,
-    /// Rows of positions swept at a time.
-    chunk_rows: usize,
+    /// Positions swept at a time; whole rows where sums are brought into place row by row.
+    chunk: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -255,22 +314,12 @@ impl<'a> Plan<'a> {
         let phase = [0, 1]
             .map(|axis| sweep.positions[axis] + (packed.kernel[axis] - 1) / sweep.stride[axis]);
         let phase_len = phase[0] * phase[1];
-        let threads = rayon::current_num_threads();
-        // Images that are swept together, without leaving a thread idle.
-        let images = POSITIONS_MIN
-            .div_ceil(positions_y * positions_x)
-            .min(sweep.batch / threads)
-            .max(1);
-        let pointwise = packed.kernel == [1, 1]
-            && sweep.padding == [0, 0]
-            && sweep.stride == [1, 1]
-            && sweep.input == sweep.positions;
+        let images = images_together(positions_y * positions_x, sweep.batch);
         let whole = sweep.spread == [1, 1]
             && sweep.output == sweep.positions
             && phase[1] == positions_x
             && positions_y * positions_x >= LANES_MAX
             && images == 1;
-        let in_place = whole && pointwise && !scaled;
         let phase_stride = images * phase_len;
         let offset = |tap: &Tap| {
             let phases = tap.channel * stride_y + tap.row % stride_y;
@@ -279,17 +328,21 @@ impl<'a> Plan<'a> {
         };
         let offsets = packed.taps.iter();
         let offsets = offsets.map(|taps| taps.iter().map(offset).collect());
-        let chunk_rows = CHUNK_VALUES / (packed.channels * stride_y * stride_x * phase[1]).max(1);
+        let chunk = CHUNK_VALUES / (packed.channels * stride_y * stride_x).max(1);
+        // Either way no vector ends half empty but the last.
+        let granule = if whole { SLACK } else { phase[1] };
+        let places = sweep.spread[0] * sweep.spread[1];
         Self {
             packed,
             sweep,
+            rows: PackedRows::new(packed.outputs / places, places),
             images,
-            in_place,
+            in_place: whole && host_pointwise::is_pointwise(packed, sweep) && !scaled,
             tight: whole,
             phase,
             phase_stride,
             offsets: offsets.collect(),
-            chunk_rows: chunk_rows.max(1),
+            chunk: (chunk / granule).max(1) * granule,
         }
     }
 
@@ -303,8 +356,7 @@ impl<'a> Plan<'a> {
 
     /// Distance between the output channels of a block before they are brought into place.
     fn flat_stride(&self) -> usize {
-        let rows = self.chunk_rows.min(self.images * self.phase[0]);
-        rows * self.phase[1] + SLACK
+        self.chunk.min(self.images * self.phase[0] * self.phase[1]) + SLACK
     }
 
     fn flat_len(&self) -> usize {
@@ -343,31 +395,32 @@ impl<'a> Plan<'a> {
         &self,
         arch: pulp::Arch,
         source: &[f32],
-        images: usize,
         finish: &Finish<'_>,
         unit: Unit<'_>,
         flat: &mut [f32],
     ) {
         let spread = self.sweep.spread[0] * self.sweep.spread[1];
         let plane = self.sweep.output[0] * self.sweep.output[1];
+        let images = unit.images;
         let channels = unit.output.len() / (images * plane);
         let (first_row, rows) = (unit.first_channel * spread, channels * spread);
         // The last image's last rows of padding hold no position.
         let position_rows = (images - 1) * self.phase[0] + self.sweep.positions[0];
-        for start in (0..position_rows).step_by(self.chunk_rows) {
-            let end = (start + self.chunk_rows).min(position_rows);
+        let positions = position_rows * self.phase[1];
+        for start in (0..positions).step_by(self.chunk) {
+            let end = (start + self.chunk).min(positions);
             let blocks = self.packed.blocks[first_row / ROWS..].iter().enumerate();
             for (index, block) in blocks.take(rows.div_ceil(ROWS)) {
                 let row = index * ROWS;
                 let mut bias = [0.0; ROWS];
                 if let Some(biases) = finish.bias {
                     for (lane, bias) in bias.iter_mut().enumerate().take(rows - row) {
-                        *bias = biases[(first_row + row + lane) / spread];
+                        *bias = biases[self.rows.of(first_row + row + lane).0];
                     }
                 }
                 let rows = ROWS.min(rows - row);
                 let halo = self.phase[1] - self.sweep.positions[1];
-                let span = [start * self.phase[1], end * self.phase[1] - halo];
+                let span = [start, end - halo];
                 let mut tiles = Tiles {
                     source,
                     offsets: &self.offsets[block.taps],
@@ -402,7 +455,8 @@ impl<'a> Plan<'a> {
                             .factors
                             .map(|factors| &factors[unit.first_channel * plane..]),
                     };
-                    self.place(sums, start..end, &place, unit.output);
+                    let position_rows = start / self.phase[1]..end / self.phase[1];
+                    self.place(sums, position_rows, &place, unit.output);
                 }
             }
         }
@@ -410,10 +464,9 @@ impl<'a> Plan<'a> {
 
     /// Brings the sums of one packed row to the places where they belong.
     fn place(&self, sums: &[f32], rows: Range<usize>, to: &Place<'_>, output: &mut [f32]) {
-        let [spread_y, spread_x] = self.sweep.spread;
+        let spread_x = self.sweep.spread[1];
         let plane = self.sweep.output[0] * self.sweep.output[1];
-        let part = to.row % (spread_y * spread_x);
-        let channel = to.row / (spread_y * spread_x);
+        let (channel, part) = self.rows.of(to.row);
         for (row, sums) in rows.zip(sums.chunks(self.phase[1])) {
             let (image, position) = (row / self.phase[0], row % self.phase[0]);
             if position >= self.sweep.positions[0] {
@@ -442,24 +495,24 @@ struct Place<'a> {
 }
 
 /// The sums of a block of packed rows over a span of positions, a tile at a time.
-struct Tiles<'a> {
-    source: &'a [f32],
-    offsets: &'a [usize],
-    weights: &'a [[f32; ROWS]],
-    bias: [f32; ROWS],
-    range: (f32, f32),
+pub(super) struct Tiles<'a> {
+    pub source: &'a [f32],
+    pub offsets: &'a [usize],
+    pub weights: &'a [[f32; ROWS]],
+    pub bias: [f32; ROWS],
+    pub range: (f32, f32),
     /// Of the target's values, from its first.
-    factors: Option<&'a [f32]>,
+    pub factors: Option<&'a [f32]>,
     /// Rows that are wanted.
-    rows: usize,
-    span: [usize; 2],
+    pub rows: usize,
+    pub span: [usize; 2],
     /// Whether the last tile must end with the span, because other values follow: then it begins
     /// earlier, and some sums are formed twice.
-    tight: bool,
-    target: &'a mut [f32],
-    target_stride: usize,
+    pub tight: bool,
+    pub target: &'a mut [f32],
+    pub target_stride: usize,
     /// Position of the target's first value.
-    target_start: usize,
+    pub target_start: usize,
 }
 
 impl pulp::WithSimd for Tiles<'_> {

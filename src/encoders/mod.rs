@@ -12,6 +12,7 @@ pub mod host_conv;
 pub mod host_dense;
 pub mod host_norm;
 pub mod host_planes;
+mod host_pointwise;
 pub mod host_pool;
 pub mod host_token;
 pub mod layers;
