@@ -39,7 +39,7 @@ const fn case(
 
 /// Every path: dense, 1×1 and depthwise; planes smaller than, equal to and larger than a tile; even
 /// and uneven padding; strides that leave rows over; fewer images than threads, and more.
-const CASES: [Case; 29] = [
+const CASES: [Case; 31] = [
     case(1, [3, 32], [224, 224], (3, 2, (0, 1)), 1),
     case(1, [3, 64], [227, 227], (3, 2, (0, 0)), 1),
     case(1, [16, 96], [112, 112], (1, 1, (0, 0)), 1),
@@ -69,6 +69,9 @@ const CASES: [Case; 29] = [
     case(1, [6, 9], [12, 3], (5, 3, (2, 2)), 1),
     case(2, [4, 8], [1, 40], (1, 1, (0, 0)), 1),
     case(1, [2, 64], [3, 5], (1, 1, (0, 0)), 1),
+    // Panels over the border between two images, and a last image by itself.
+    case(5, [20, 17], [7, 7], (1, 1, (0, 0)), 1),
+    case(2, [16, 24], [11, 12], (3, 2, (1, 1)), 1),
 ];
 
 impl Case {

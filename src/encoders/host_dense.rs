@@ -6,7 +6,7 @@
 //! shift. A block of output channels and three vectors of positions stay in registers while the sums
 //! run over input channels and kernel elements; bias and activation are applied before the sums leave
 //! them. A few sums between the rows are computed in vain. Kernels of one element read the
-//! input in place, or over small planes are swept by [`super::host_pointwise`].
+//! input in place, or over small planes are swept in panels (`host_pointwise`).
 
 use std::ops::Range;
 
