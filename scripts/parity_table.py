@@ -155,9 +155,12 @@ def write(path, cache, rows, group, versions):
     if missing:
         text += ["", f"Not run, for want of time on the machine where this table was made: {', '.join(missing)}."]
     if results["adapter"]:
-        device = results["adapter"][0]["metadata"]["device"]
+        device = results["adapter"][0]["device"]
         text += ["", f"## On a graphics adapter ({device})", "", "The same through wgpu, for some of the rows.", ""]
-        text += network_table(results["adapter"], groups)
+        text += network_table([result for result in results["adapter"] if "draws" in result], groups)
+        for result in results["adapter"]:
+            if "refused" in result:
+                text += ["", f"{result['row']} was refused by the adapter's driver: {result['refused']}."]
     photographs = cache / "photographs.json"
     if photographs.exists():
         text += preprocessing_table(json.loads(photographs.read_text()), rows)
