@@ -72,7 +72,7 @@ pub(super) fn spectrum_plot(ui: &mut Ui, scene: &Scene<'_>, size: Vec2, intents:
     let points = |kept: bool| -> Vec<[f64; 2]> {
         let values = sweep.values.iter().enumerate();
         values
-            .filter(|(i, _)| (i + 1 <= rank) == kept)
+            .filter(|(i, _)| (*i < rank) == kept)
             .filter_map(|(i, &value)| Some([place((i + 1) as f64), y.place(drawn(value))?]))
             .collect()
     };
