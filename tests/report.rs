@@ -549,7 +549,7 @@ fn failures_say_why_and_leave_nothing_behind() {
         assert_eq!(error.kind, ErrorKind::Request, "{stem}");
     }
     let nothing = Export {
-        runs: vec![],
+        content: Content::Profiles(vec![]),
         ..export(home.path(), "p")
     };
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Edits: a map learnt in feature space from photographs and their edits, cut to a rank and seen as pictures.
 //!
-//! Three lanes share one [`study::EditStudy`] at the bench: fitting makes it, answering a dragged rank reads it, and
+//! Three lanes share one study at the bench: fitting makes it, answering a dragged rank reads it, and
 //! inversion refines a picture from it.
 
 mod export;

@@ -160,13 +160,19 @@ fn strength_ui(ui: &mut Ui, edit: &mut Manipulation) {
         }),
         Manipulation::Grayscale | Manipulation::Squares => {}
         Manipulation::Noise { std_levels, .. } => {
-            slide(ui, "σ", std_levels, [0.0, 100.0], " levels")
+            slide(ui, "σ", std_levels, [0.0, 100.0], " levels");
         }
-        Manipulation::Hue { degrees } => slide(ui, "Angle", degrees, [-180.0, 180.0], "°"),
+        Manipulation::Hue { degrees } => {
+            slide(ui, "Angle", degrees, [-180.0, 180.0], "°");
+        }
         Manipulation::Brightness { factor }
         | Manipulation::Contrast { factor }
-        | Manipulation::Saturation { factor } => slide(ui, "Factor", factor, [0.0, 3.0], "×"),
-        Manipulation::Blur { sigma_px } => slide(ui, "σ", sigma_px, [0.3, 16.0], " px"),
+        | Manipulation::Saturation { factor } => {
+            slide(ui, "Factor", factor, [0.0, 3.0], "×");
+        }
+        Manipulation::Blur { sigma_px } => {
+            slide(ui, "σ", sigma_px, [0.3, 16.0], " px");
+        }
         Manipulation::Jpeg { quality, .. } => {
             let mut value = f32::from(*quality);
             slide(ui, "Quality", &mut value, [1.0, 100.0], "");
