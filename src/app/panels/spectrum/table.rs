@@ -115,6 +115,7 @@ pub(super) fn table_ui(
     ScrollArea::both()
         .id_salt("spectra")
         .max_height(rows_height(scene))
+        .min_scrolled_height(0.0)
         .auto_shrink([false, false])
         .show(ui, |ui| {
             Grid::new("table of spectra")
