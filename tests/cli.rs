@@ -1296,3 +1296,58 @@ fn a_fit_that_cannot_be_made_is_refused() {
     ];
     assert_fails(&run(&edit), 4, &["none.safetensors"]);
 }
+
+#[test]
+fn a_bug_report_names_version_devices_and_places_without_touching_anything() {
+    let outcome = run(&["info"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for part in [
+        env!("CARGO_PKG_VERSION"),
+        "cpu (flex)",
+        "/nowhere",
+        "settings.json",
+        "encoders.toml",
+    ] {
+        assert!(outcome.stdout.contains(part), "{part}: {}", outcome.stdout);
+    }
+    let outcome = run(&["info", "--json"]);
+    let info: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    assert!(
+        info["devices"]
+            .as_array()
+            .is_some_and(|devices| !devices.is_empty())
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_subcommand() {
+    let subcommands = [
+        "profile", "spectrum", "fit", "edit", "devices", "encoders", "info",
+    ];
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let outcome = run(&["completions", shell]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        for subcommand in subcommands {
+            assert!(outcome.stdout.contains(subcommand), "{shell}: {subcommand}");
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().join("new/man1");
+    let outcome = run(&["man", &pages.display().to_string()]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).expect("a page");
+    let main = page("etascope.1");
+    assert!(
+        main.starts_with(".ie") && main.contains(".TH etascope 1"),
+        "{main}"
+    );
+    for subcommand in subcommands {
+        assert!(page(&format!("etascope-{subcommand}.1")).contains(subcommand));
+    }
+    assert_fails(
+        &run(&["man", "/dev/null/below"]),
+        6,
+        &["manual pages", "/dev/null/below"],
+    );
+}

@@ -23,6 +23,7 @@ mod photographs;
 mod profile;
 mod spectrum;
 mod spectrum_line;
+mod system;
 mod table;
 pub mod values;
 mod window;
@@ -43,6 +44,7 @@ pub use map_kind::MapWord;
 pub use photographs::PhotoArgs;
 pub use spectrum::SpectrumArgs;
 pub use spectrum_line::spectrum_command_line;
+pub use system::{CompletionArgs, ManArgs};
 pub use window::WindowArgs;
 
 use crate::encoders::registry;
@@ -81,6 +83,12 @@ pub enum Headless {
     Devices(ListArgs),
     /// List, describe and fetch encoders, and check weight files
     Encoders(EncodersArgs),
+    /// Tell what a bug report should say: version, system, devices, and where files are kept
+    Info(ListArgs),
+    /// Print the completions of a shell
+    Completions(CompletionArgs),
+    /// Write manual pages
+    Man(ManArgs),
 }
 
 /// How a list is printed.
@@ -103,6 +111,9 @@ pub fn main() -> ExitCode {
         Some(Headless::Fit(args)) => with_user_rows().and_then(|()| fit::run(&args)),
         Some(Headless::Edit(args)) => with_user_rows().and_then(|()| edit::run(&args)),
         Some(Headless::Devices(args)) => devices::run(args),
+        Some(Headless::Info(args)) => with_user_rows().and_then(|()| system::info(args)),
+        Some(Headless::Completions(args)) => system::completions(args),
+        Some(Headless::Man(args)) => system::man(&args),
         Some(Headless::Encoders(args)) => with_user_rows().and_then(|()| encoders::run(args)),
         None => window::run(cli.window),
     };

@@ -138,11 +138,13 @@ impl FeatureCache {
 
     /// The cache below the platform's folder for caches; `None` where there is no home folder.
     pub fn of_user(budget_bytes: u64) -> Option<Self> {
+        Some(Self::new(Self::user_folder()?, budget_bytes))
+    }
+
+    /// The folder below the platform's folder for caches; `None` where there is no home folder.
+    pub fn user_folder() -> Option<PathBuf> {
         let folders = directories::ProjectDirs::from("", "", "Etascope")?;
-        Some(Self::new(
-            folders.cache_dir().join("features"),
-            budget_bytes,
-        ))
+        Some(folders.cache_dir().join("features"))
     }
 
     /// Where the files are.

@@ -388,15 +388,15 @@ fn default_eta(side_px: usize) -> f64 {
     side_px as f64 / 224.0
 }
 
-/// The stage that an edit is first seen at: among those with a decoder of the program's own the middle one, which shows
-/// the edit and still has many channels to cut; else the last.
+/// The stage that an edit is first seen at: the middle one of those with a decoder of the program's own, else of all. It shows the
+/// edit, still holds the picture and has many channels to cut.
 fn default_stage(spec: &EncoderSpec) -> usize {
     let decoded: Vec<usize> = Decoder::bundled_stages()
         .filter(|(encoder, _)| *encoder == &*spec.name)
         .filter_map(|(_, name)| spec.stages.iter().position(|stage| stage.name == name))
         .collect();
-    let last = spec.stages.len().saturating_sub(1);
-    decoded.get(decoded.len() / 2).copied().unwrap_or(last)
+    let middle = spec.stages.len() / 2;
+    decoded.get(decoded.len() / 2).copied().unwrap_or(middle)
 }
 
 fn index(lane: Lane) -> usize {

@@ -129,6 +129,7 @@ pub(super) fn manipulations_ui(ui: &mut Ui, edits: &mut Vec<Manipulation>) {
 
 fn kind_ui(ui: &mut Ui, index: usize, edit: &mut Manipulation, width: f32) {
     let combo = ComboBox::from_id_salt(("edit", index))
+        .height(460.0)
         .width(width)
         .selected_text(kind_name(edit));
     let inner = combo.show_ui(ui, |ui| {
