@@ -148,8 +148,12 @@ fn millions(parameters: usize) -> String {
     format!("{:.2} M", parameters as f64 / 1e6)
 }
 
+/// Size of the file; where none is published, about what the parameters take in single precision.
 fn size(status: &Status) -> String {
-    status.size_bytes.map_or_else(|| "?".to_owned(), megabytes)
+    status.size_bytes.map_or_else(
+        || format!("≈ {}", megabytes(status.memory_bytes)),
+        megabytes,
+    )
 }
 
 /// Bytes in decimal megabytes, as servers and shops count.

@@ -208,15 +208,21 @@ fn transpose(weight: &[f32], shape: &ConvShape) -> Packed {
     let outputs = shape.channels_in * places;
     let packed_rows = PackedRows::new(shape.channels_in, places);
     let mut transposed = vec![0.0; outputs * row_len];
-    for (index, kernel) in weight.chunks(rows * columns).enumerate() {
-        let (output, input) = (index / shape.channels_in, index % shape.channels_in);
-        for (at, value) in kernel.iter().enumerate() {
-            let (ky, kx) = (at / columns, at % columns);
-            let row = packed_rows.row(input, ky % stride_y * stride_x + kx % stride_x);
-            let (ty, tx) = (taps[0] - 1 - ky / stride_y, taps[1] - 1 - kx / stride_x);
-            transposed[row * row_len + (output * taps[0] + ty) * taps[1] + tx] = *value;
+    let targets = transposed.par_chunks_mut(row_len.max(1)).enumerate();
+    targets.for_each(|(row, target)| {
+        let (input, place) = packed_rows.of(row);
+        for output in 0..shape.channels_out {
+            let start = (output * shape.channels_in + input) * rows * columns;
+            let kernel = &weight[start..start + rows * columns];
+            for (at, value) in kernel.iter().enumerate() {
+                let (ky, kx) = (at / columns, at % columns);
+                if ky % stride_y * stride_x + kx % stride_x == place {
+                    let (ty, tx) = (taps[0] - 1 - ky / stride_y, taps[1] - 1 - kx / stride_x);
+                    target[(output * taps[0] + ty) * taps[1] + tx] = *value;
+                }
+            }
         }
-    }
+    });
     Packed::new(&transposed, outputs, shape.channels_out, taps)
 }
 

@@ -76,7 +76,7 @@ impl Packed {
             taps: Vec::new(),
             blocks: Vec::new(),
         };
-        for block in weight.chunks((ROWS * row_len).max(1)) {
+        let in_order = |block: &[f32]| {
             let mut taps = Vec::with_capacity(row_len);
             let mut weights = Vec::with_capacity(row_len);
             for at in 0..row_len {
@@ -93,6 +93,10 @@ impl Packed {
                     weights.push(lanes);
                 }
             }
+            (taps, weights)
+        };
+        let blocks = weight.par_chunks((ROWS * row_len).max(1));
+        for (taps, weights) in blocks.map(in_order).collect::<Vec<_>>() {
             let known = packed.taps.iter().position(|list| *list == taps);
             let taps = known.unwrap_or_else(|| {
                 packed.taps.push(taps);
@@ -108,14 +112,18 @@ impl Packed {
         let [rows, columns] = self.kernel;
         let row_len = self.channels * rows * columns;
         let mut weight = vec![0.0; self.outputs * row_len];
-        for (block, target) in self.blocks.iter().zip(weight.chunks_mut(ROWS * row_len)) {
-            for (tap, lanes) in self.taps[block.taps].iter().zip(&block.weights) {
-                let at = (tap.channel * rows + tap.row) * columns + tap.column;
-                for (row, weight) in target.chunks_mut(row_len).zip(lanes) {
-                    row[at] = *weight;
+        let targets = weight.par_chunks_mut((ROWS * row_len).max(1));
+        self.blocks
+            .par_iter()
+            .zip(targets)
+            .for_each(|(block, target)| {
+                for (tap, lanes) in self.taps[block.taps].iter().zip(&block.weights) {
+                    let at = (tap.channel * rows + tap.row) * columns + tap.column;
+                    for (row, weight) in target.chunks_mut(row_len).zip(lanes) {
+                        row[at] = *weight;
+                    }
                 }
-            }
-        }
+            });
         weight
     }
 }
@@ -172,7 +180,7 @@ impl PackedRows {
     }
 
     /// Channel and place of a packed row.
-    fn of(self, row: usize) -> (usize, usize) {
+    pub(super) fn of(self, row: usize) -> (usize, usize) {
         let (group, place) = (
             row / self.group / self.places,
             row / self.group % self.places,

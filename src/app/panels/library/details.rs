@@ -70,7 +70,10 @@ fn facts_ui(ui: &mut Ui, holding: &Holding) {
         (
             "File",
             status.size_bytes.map_or_else(
-                || "size told by the server when asked".to_owned(),
+                || {
+                    let about = format::file_size(status.memory_bytes);
+                    format!("about {about} in single precision; the server tells when asked")
+                },
                 format::file_size,
             ),
         ),

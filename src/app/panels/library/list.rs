@@ -5,7 +5,7 @@ use eframe::egui::{
     Ui, Vec2, WidgetInfo,
 };
 
-use crate::app::format::{self, UNDEFINED};
+use crate::app::format;
 use crate::app::intent::Scene;
 use crate::app::state::{Fetch, LibraryState};
 use crate::app::theme::{self, Palette, SMALL};
@@ -118,14 +118,11 @@ pub(super) fn rows<'a>(holdings: &'a [Holding], library: &LibraryView) -> Vec<&'
                 }
                 Column::Input => x.side_px.cmp(&y.side_px),
                 Column::Parameters => x.parameters.cmp(&y.parameters),
-                // Unknown sizes come last in both directions.
-                Column::File => match (a.status.size_bytes, b.status.size_bytes) {
-                    (Some(a), Some(b)) => a.cmp(&b),
-                    (a, b) => {
-                        let order = a.is_none().cmp(&b.is_none());
-                        return order;
-                    }
-                },
+                Column::File => {
+                    let size =
+                        |one: &Holding| one.status.size_bytes.unwrap_or(one.status.memory_bytes);
+                    size(a).cmp(&size(b))
+                }
                 Column::Licence => x.licence.to_lowercase().cmp(&y.licence.to_lowercase()),
                 Column::State => Place::of(a).cmp(&Place::of(b)),
             };
@@ -273,7 +270,11 @@ fn row_ui(
             .rect_stroke(rect, 4.0, stroke, StrokeKind::Inside);
     }
     let place = Place::of(holding);
-    let size = holding.status.size_bytes.map(format::file_size);
+    // Where no size is published, about what the parameters take in single precision.
+    let size = holding.status.size_bytes.map_or_else(
+        || format!("≈ {}", format::file_size(holding.status.memory_bytes)),
+        format::file_size,
+    );
     let state = match scene.state.library.fetches.get(&*spec.name) {
         Some(Fetch::Asking) => "asking…".to_owned(),
         Some(Fetch::Running {
@@ -294,7 +295,7 @@ fn row_ui(
         Column::Family => row.architecture.family().to_owned(),
         Column::Input => format!("{} px", spec.side_px),
         Column::Parameters => format::millions(spec.parameters),
-        Column::File => size.clone().unwrap_or_else(|| UNDEFINED.to_owned()),
+        Column::File => size.clone(),
         Column::Licence => spec.licence.to_string(),
         Column::State => state.clone(),
     };
@@ -337,7 +338,7 @@ fn row_ui(
         row.architecture.family(),
         spec.side_px,
         format::millions(spec.parameters),
-        size.unwrap_or_else(|| "of unknown size".to_owned()),
+        size,
         spec.licence,
     );
     response.widget_info(|| WidgetInfo::selected(Role::ListBoxOption, true, is_selected, &said));
