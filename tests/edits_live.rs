@@ -116,7 +116,8 @@ fn ranks_run_from_the_mean_displacement_to_the_whole_map() {
         assert!((seen.scores.mse - full.scores.mse).abs() < 0.5);
         let sweep = run.sweep(kind).expect("a sweep");
         assert_eq!(sweep.scores.len(), channels + 1);
-        assert!((mdncs(&sweep.scores[channels]) - mdncs(&run.full)).abs() < 1e-6);
+        assert_eq!(sweep.scores[channels].0, channels);
+        assert!((mdncs(&sweep.scores[channels].1) - mdncs(&run.full)).abs() < 1e-6);
     }
     // W near the identity: without its bias alone nothing of the photograph is left.
     let bias = cut(&worker, &recipe, Cut::Map, 0);

@@ -59,7 +59,7 @@ fn sweep(cut: Cut) -> Sweep {
         cut,
         readout: None,
         scores: (0..=CHANNELS)
-            .map(|rank| scores(0.8 + 0.01 * rank as f64))
+            .map(|rank| (rank, scores(0.8 + 0.01 * rank as f64)))
             .collect(),
         values,
     }

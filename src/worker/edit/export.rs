@@ -20,7 +20,7 @@ impl EditRun {
             }),
         };
         let scores = run.sweeps.iter().flat_map(|sweep| {
-            sweep.scores.iter().enumerate().map(|(rank, scores)| {
+            sweep.scores.iter().map(|&(rank, ref scores)| {
                 let drawn = |(cut, at, _): &&(Cut, usize, _)| *cut == sweep.cut && *at == rank;
                 let seen = drawn_pictures.iter().find(drawn).map(|(.., seen)| *seen);
                 RankScore {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::run::EditRun;
+use super::run::{EditRun, spread_ranks};
 use super::study::EditStudy;
 use crate::Result;
 use crate::geometry::maps::Cut;
@@ -23,6 +23,8 @@ pub(in crate::worker) struct FitJob {
     recipe: EditRecipe,
     is_loaded: bool,
     is_solved: bool,
+    /// What was found, as far as it is.
+    report: Option<EditRun>,
     /// Ranks whose pictures are still to be compared, the next last; `None` before the map was told of.
     left: Option<Vec<(Cut, usize)>>,
     teller: Teller,
@@ -35,29 +37,21 @@ impl FitJob {
             recipe,
             is_loaded: false,
             is_solved: false,
+            report: None,
             left: None,
             teller: Teller::new(generation, Lane::Edit),
         }
     }
 }
 
-/// Ranks whose pictures draw the curves: every one of the first few, then evenly in logarithmic terms; the default cut is popped
-/// first, from rank 0 up.
+/// Ranks whose pictures draw the curves; the default cut is popped first, from rank 0 up.
 fn ranks(run: &EditRun) -> Vec<(Cut, usize)> {
-    let mut all = Vec::new();
-    for sweep in run.sweeps.iter().rev() {
-        let full = sweep.values.len();
-        let mut ranks = vec![0];
-        let mut rank = 1.0_f64;
-        while (rank.round() as usize) < full {
-            ranks.push(rank.round() as usize);
-            rank = (rank * RANK_STEP).max(rank + 1.0);
-        }
-        ranks.push(full);
-        ranks.dedup();
-        all.extend(ranks.into_iter().rev().map(|rank| (sweep.cut, rank)));
-    }
-    all
+    let cuts = run.sweeps.iter().rev();
+    cuts.flat_map(|sweep| {
+        let ranks = spread_ranks(sweep.values.len(), RANK_STEP).into_iter();
+        ranks.rev().map(|rank| (sweep.cut, rank))
+    })
+    .collect()
 }
 
 impl Job for FitJob {
@@ -105,7 +99,14 @@ impl Job for FitJob {
         }
         let generation = self.generation;
         let Some(left) = &mut self.left else {
-            let run = study.report(&device)?;
+            let Some(mut run) = self.report.take() else {
+                self.report = Some(study.report(&device)?);
+                return Ok(Step::More);
+            };
+            if study.add_sweep(&mut run)? {
+                self.report = Some(run);
+                return Ok(Step::More);
+            }
             let is_seen = run.seen.is_some();
             self.left = Some(if is_seen { ranks(&run) } else { Vec::new() });
             outbox.send(Event::EditFitted {

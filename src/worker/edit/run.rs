@@ -148,8 +148,8 @@ pub struct Sweep {
     pub values: Vec<f64>,
     /// What is read off them; `None` where all are zero.
     pub readout: Option<SpectrumReadout>,
-    /// Scores at this photograph for the ranks 0 to C.
-    pub scores: Vec<FeatureScores>,
+    /// Ranks with their scores at this photograph, ascending, from 0 to C: every one of up to 128, else evenly in logarithmic terms.
+    pub scores: Vec<(usize, FeatureScores)>,
 }
 
 impl Sweep {
@@ -281,6 +281,19 @@ pub struct InvertedRun {
     pub mapped: Option<SeenFeature>,
     /// Where the searches stand: that for the unedited features and that for the mapped ones.
     pub iterates: [Option<Iterate>; 2],
+}
+
+/// Ranks from 0 to `full`: every one of the first few, then each `ratio` times the one before.
+pub(super) fn spread_ranks(full: usize, ratio: f64) -> Vec<usize> {
+    let mut ranks = vec![0];
+    let mut rank = 1.0_f64;
+    while (rank.round() as usize) < full {
+        ranks.push(rank.round() as usize);
+        rank = (rank * ratio).max(rank + 1.0);
+    }
+    ranks.push(full);
+    ranks.dedup();
+    ranks
 }
 
 /// The cosine at each position as single numbers, NaN where it is undefined.

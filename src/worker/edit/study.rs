@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::learning::Learning;
 use super::run::{
     CutRun, EditRun, EncodedScores, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
-    cosine_grid,
+    cosine_grid, spread_ranks,
 };
 use crate::features::FeatureMap;
 use crate::geometry::decode::Inversion;
@@ -26,6 +26,11 @@ use crate::metrics::edit_mask::edit_mask;
 use crate::recipe::{EditRecipe, LearningSet, MapFamily};
 use crate::worker::engine::{Look, StageView};
 use crate::{Error, ErrorKind, Result};
+
+/// Up to so many ranks every one is scored.
+const RANKS_ALL: usize = 128;
+/// Ratio of neighbouring ranks that are scored of more.
+const RANK_RATIO: f64 = 1.05;
 
 /// Both cuts, the default first.
 pub(super) const CUTS: [Cut; 2] = [Cut::Edit, Cut::Map];
@@ -258,12 +263,17 @@ impl EditStudy {
         let fitted = self.fitted.take().ok_or_else(unsolved)?;
         let report = self.report_of(&fitted, device);
         self.fitted = Some(fitted);
-        let mut report = report?;
-        // Each cut at every rank; the truncations walk up from rank 0.
-        for at in 0..self.truncations().len() {
-            report.sweeps.push(self.sweep(at)?);
+        report
+    }
+
+    /// Adds the next cut's scores at all ranks to what [`EditStudy::report`] has said; false where there is none left.
+    pub(super) fn add_sweep(&mut self, report: &mut EditRun) -> Result<bool> {
+        let at = report.sweeps.len();
+        if at >= self.truncations().len() {
+            return Ok(false);
         }
-        Ok(report)
+        report.sweeps.push(self.sweep(at)?);
+        Ok(true)
     }
 
     fn truncations(&self) -> &[(Cut, Arc<Decomposition>, Truncation)] {
@@ -372,10 +382,17 @@ impl EditStudy {
         };
         let (cut, decomposition, truncation) = &mut fitted.truncations[at];
         let values = decomposition.values().to_vec();
-        let mut scores = Vec::with_capacity(values.len() + 1);
-        for rank in 0..=values.len() {
+        let ranks = if values.len() <= RANKS_ALL {
+            (0..=values.len()).collect()
+        } else {
+            spread_ranks(values.len(), RANK_RATIO)
+        };
+        let mut scores = Vec::with_capacity(ranks.len());
+        // The truncation walks up from rank 0.
+        for rank in ranks {
             let mapped = fitted.map.undone(truncation.at(rank)?)?;
-            scores.push(FeatureScores::of(&mapped, &self.edited, &self.mask)?);
+            let score = FeatureScores::of(&mapped, &self.edited, &self.mask)?;
+            scores.push((rank, score));
         }
         Ok(Sweep {
             cut: *cut,

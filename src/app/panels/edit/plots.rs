@@ -229,7 +229,7 @@ type Curve = (&'static str, Vec<[f64; 2]>);
 
 fn curves(scene: &Scene<'_>, sweep: &Sweep, metric: EditMetric) -> Vec<Curve> {
     let of_features = |value: fn(&FeatureScores) -> Option<f64>| -> Vec<[f64; 2]> {
-        let scores = sweep.scores.iter().enumerate();
+        let scores = sweep.scores.iter().map(|(rank, score)| (*rank, score));
         scores
             .filter_map(|(rank, score)| Some([place(rank as f64), value(score)?]))
             .collect()
