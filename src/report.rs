@@ -85,6 +85,28 @@ pub struct Export {
     pub content: Content,
 }
 
+/// What is written of a fitted edit: the map itself, as safetensors, its ranks, and other kinds of maps.
+#[derive(Clone, Debug)]
+pub struct EditFiles {
+    /// The map cut to its ranks; the hash of the map is filled in.
+    pub sweep: SweepRun,
+    /// Every kind of map on held-out photographs.
+    pub maps: Vec<MapScore>,
+}
+
+/// A kind of map on held-out photographs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapScore {
+    /// The kind with its γ, for people.
+    pub kind: String,
+    /// Photographs behind the means.
+    pub photographs: usize,
+    /// Mean of MdnCS (features); `None` where it is defined for none.
+    pub mdncs_features: Option<f64>,
+    /// Mean squared difference of features, averaged.
+    pub mse_features: f64,
+}
+
 /// What files are written of.
 #[derive(Clone, Debug)]
 pub enum Content {
@@ -92,8 +114,8 @@ pub enum Content {
     Profiles(Vec<Arc<ProfileRun>>),
     /// Singular spectra.
     Spectra(Vec<Arc<SpectrumRun>>),
-    /// A fitted edit: the map itself, as safetensors, and its ranks. The hash of the map is filled in.
-    Edit(Box<SweepRun>),
+    /// A fitted edit.
+    Edit(Box<EditFiles>),
 }
 
 /// One kind of file.

@@ -336,6 +336,12 @@ fn the_commands_of_an_edit_fit_the_very_same_map() {
         };
         assert!(!edit_cut(&own).is_empty());
         assert_eq!(edit_cut(&own), edit_cut(&other));
+        // The other kinds of maps, where photographs were held out.
+        let maps = folder.path().join("window/map.maps.csv");
+        assert_eq!(maps.exists(), !run.table.is_empty());
+        if maps.exists() {
+            assert_eq!(table("window", "map.maps.csv").len(), run.table.len() + 1);
+        }
     }
 }
 

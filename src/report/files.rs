@@ -41,7 +41,7 @@ pub fn write(export: &Export) -> Result<Vec<PathBuf>> {
             let runs: Vec<SpectrumRun> = runs.iter().map(|run| (**run).clone()).collect();
             write_spectra(folder, stem, formats, &runs)
         }
-        Content::Edit(run) => write_edit(folder, stem, formats, run),
+        Content::Edit(files) => write_edit(folder, stem, formats, files),
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::ExportFormat;
 use super::figure::{ASPECT, BOLD_PT, DEFAULT_WIDTH_MM};
 use super::files::{drawn, json as json_file, write_formats, write_with};
 use super::sidecar::envelope;
+use super::{EditFiles, ExportFormat};
 use crate::Result;
 use crate::figure::table::{self, Cell};
 use crate::figure::{Axis, Figure, Guide, Ink, Marker, Panel, Series};
@@ -354,21 +354,36 @@ pub fn write_sweep(
     })
 }
 
-/// The same with the map itself, as `STEM.safetensors`; its hash is filled in.
+/// Columns of the table of maps.
+pub const MAP_COLUMNS: [&str; 4] = ["map", "photographs", "mdncs_features", "mse_features"];
+
+/// The same with the map itself, as `STEM.safetensors`, and with the table, the one of other kinds of maps, as `STEM.maps.csv`; the
+/// hash of the map is filled in.
 pub(super) fn write_edit(
     folder: &Path,
     stem: &str,
     formats: &[ExportFormat],
-    run: &SweepRun,
+    files: &EditFiles,
 ) -> Result<Vec<PathBuf>> {
-    let map = to_bytes(&run.file)?;
+    let map = to_bytes(&files.sweep.file)?;
     let run = SweepRun {
         map_sha256: sha256_hex(&map),
-        ..run.clone()
+        ..files.sweep.clone()
     };
+    let mut more = vec![("safetensors", map)];
+    if formats.contains(&ExportFormat::Csv) && !files.maps.is_empty() {
+        let rows = files.maps.iter().map(|score| {
+            [
+                Cell::Text(score.kind.clone()),
+                Cell::Count(score.photographs),
+                Cell::Number(score.mdncs_features.unwrap_or(f64::NAN)),
+                Cell::Number(score.mse_features),
+            ]
+        });
+        more.push(("maps.csv", table::csv(&MAP_COLUMNS, rows)?.into_bytes()));
+    }
     let content = |format| sweep_content(&run, format);
-    let formats = drawable(&run, formats);
-    write_with(folder, stem, &formats, content, vec![("safetensors", map)])
+    write_with(folder, stem, &drawable(&run, formats), content, more)
 }
 
 fn drawable(run: &SweepRun, formats: &[ExportFormat]) -> Vec<ExportFormat> {

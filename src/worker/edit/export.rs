@@ -2,11 +2,24 @@
 
 use super::run::{EditRun, FeatureScores, PictureScores};
 use crate::geometry::maps::Cut;
-use crate::report::{Agreement, PictureAgreement, RankScore, SweepRun};
+use crate::report::{Agreement, EditFiles, MapScore, PictureAgreement, RankScore, SweepRun};
 
 impl EditRun {
     /// What is written of the edit; `seen` are scores of decoded pictures, as far as they were drawn. The hash of the map is left empty.
-    pub fn to_write(&self, seen: &[(Cut, usize, PictureScores)]) -> SweepRun {
+    pub fn to_write(&self, seen: &[(Cut, usize, PictureScores)]) -> EditFiles {
+        let maps = self.table.iter().map(|(kind, scores)| MapScore {
+            kind: kind.clone(),
+            photographs: self.table_photographs,
+            mdncs_features: scores.mdncs,
+            mse_features: scores.mse,
+        });
+        EditFiles {
+            maps: maps.collect(),
+            sweep: self.ranks_to_write(seen),
+        }
+    }
+
+    fn ranks_to_write(&self, seen: &[(Cut, usize, PictureScores)]) -> SweepRun {
         let run = self;
         let drawn_pictures = seen;
         let agreement = |scores: &FeatureScores, seen: Option<PictureScores>| Agreement {
