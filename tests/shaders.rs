@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use eframe::egui_wgpu::wgpu;
-use etascope::render::{Preview, PreviewPipeline, PreviewView, ViewMode};
+use etascope::render::{Heat, HeatPipeline, Preview, PreviewPipeline, PreviewView, ViewMode};
 
 /// Side of the photograph in the rendering tests.
 const SIDE: usize = 8;
@@ -118,9 +118,18 @@ impl Gpu {
 
     /// The preview on a target of `format`, as bytes in the order of the format.
     fn render(&self, preview: &Preview, format: wgpu::TextureFormat) -> Vec<u8> {
+        let mut pipeline = PreviewPipeline::new(&self.device, format);
+        pipeline.prepare(&self.device, &self.queue, preview);
+        self.painted(format, |pass| pipeline.paint(pass))
+    }
+
+    /// What is painted on a target of `format`, as bytes in the order of the format.
+    fn painted(
+        &self,
+        format: wgpu::TextureFormat,
+        paint: impl FnOnce(&mut wgpu::RenderPass<'_>),
+    ) -> Vec<u8> {
         let Self { device, queue } = self;
-        let mut pipeline = PreviewPipeline::new(device, format);
-        pipeline.prepare(device, queue, preview);
         let size = wgpu::Extent3d {
             width: SHOWN as u32,
             height: SHOWN as u32,
@@ -156,7 +165,7 @@ impl Gpu {
                 })],
                 ..Default::default()
             });
-            pipeline.paint(&mut pass);
+            paint(&mut pass);
         }
         encoder.copy_texture_to_buffer(
             target.as_image_copy(),
@@ -259,4 +268,65 @@ fn a_surface_that_encodes_to_srgb_shows_the_same() {
         .map(|(a, b)| a.abs_diff(*b))
         .max();
     assert!(largest <= Some(1), "{largest:?} levels");
+}
+
+/// viridis of matplotlib 3 at some fractions, sRGB.
+const VIRIDIS: [(f32, [u8; 3]); 5] = [
+    (0.0, [68, 1, 84]),
+    (0.3, [53, 95, 141]),
+    (0.55, [30, 156, 137]),
+    (0.8, [122, 209, 81]),
+    (1.0, [253, 231, 37]),
+];
+
+#[test]
+fn a_map_of_numbers_has_matplotlibs_colours_and_hatches_what_is_undefined() {
+    let gpu = Gpu::new();
+    let format = wgpu::TextureFormat::Rgba8Unorm;
+    let mut pipeline = HeatPipeline::new(&gpu.device, format);
+    // Two rows of four; the scale runs from 0.5 to 1, and the last numbers lie below, above and nowhere.
+    let scaled = VIRIDIS.map(|(fraction, _)| 0.5 + 0.5 * fraction);
+    let values = scaled.into_iter().chain([-1.0, 2.0, f32::NAN]);
+    let heat = Heat {
+        slot: 3,
+        shape: [2, 4],
+        values: values.collect(),
+        range: [0.5, 1.0],
+        interpolate: false,
+        strength: 1.0,
+        side_px: SHOWN as f32,
+        background: [0.0; 3],
+    };
+    pipeline.prepare(&gpu.device, &gpu.queue, &heat);
+    let shown = gpu.painted(format, |pass| pipeline.paint(pass, heat.slot));
+    let at = |x: usize, y: usize| -> [u8; 3] {
+        let start = 4 * (y * SHOWN + x);
+        [shown[start], shown[start + 1], shown[start + 2]]
+    };
+    let middle = |i: usize| {
+        at(
+            (i % 4) * SHOWN / 4 + SHOWN / 8,
+            (i / 4) * SHOWN / 2 + SHOWN / 4,
+        )
+    };
+    let [first, .., last] = VIRIDIS.map(|(_, colour)| colour);
+    let expected = VIRIDIS
+        .map(|(_, colour)| colour)
+        .into_iter()
+        .chain([first, last]);
+    for (i, colour) in expected.enumerate() {
+        let off = middle(i)
+            .iter()
+            .zip(colour)
+            .map(|(a, b)| a.abs_diff(b))
+            .max();
+        // Seventeen stops joined by straight lines stand for matplotlib's 256.
+        assert!(off <= Some(2), "{i}: {:?} for {colour:?}", middle(i));
+    }
+    // Two greys side by side in the place of NaN.
+    let greys: std::collections::BTreeSet<[u8; 3]> = (SHOWN * 3 / 4..SHOWN)
+        .map(|x| at(x, SHOWN * 3 / 4))
+        .collect();
+    assert_eq!(greys.len(), 2, "{greys:?}");
+    assert!(greys.iter().all(|[r, g, b]| r == g && g == b), "{greys:?}");
 }

@@ -32,7 +32,12 @@ pub struct DeviceEngine {
     encoders: Vec<Checked>,
     /// Feature maps that were computed before.
     cache: Option<Arc<FeatureCache>>,
+    /// Read once, because its file is large; `None` before it was found on this device.
+    lpips: Option<Arc<Metric>>,
 }
+
+/// LPIPS, or why it cannot be computed.
+type Metric = std::result::Result<Lpips, String>;
 
 /// An encoder with what is known of its agreement with the CPU.
 struct Checked {
@@ -61,6 +66,22 @@ impl DeviceEngine {
         }
     }
 
+    /// LPIPS on the device in use.
+    fn lpips(&mut self, device: &ComputeDevice) -> Result<Arc<Metric>> {
+        if let Some(known) = &self.lpips {
+            return Ok(Arc::clone(known));
+        }
+        match Lpips::load(device) {
+            Ok(metric) => Ok(Arc::clone(self.lpips.insert(Arc::new(Ok(metric))))),
+            // Not remembered: the weights may be fetched meanwhile.
+            Err(error) if error.kind == ErrorKind::Weights => {
+                let why = format!("{}: {}. {}", error.what, error.why, error.remedy);
+                Ok(Arc::new(Err(why)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// An encoder that is loaded now or by this call.
     fn encoder(&mut self, name: &str, weights: WeightsKind) -> Result<&mut Checked> {
         let is_it = |known: &Checked| known.is(name, weights);
@@ -83,6 +104,7 @@ impl Engine for DeviceEngine {
         let device = device::open(choice)?;
         let info = device.info.clone();
         self.encoders.clear();
+        self.lpips = None;
         self.device = Some(device);
         Ok(info)
     }
@@ -137,11 +159,13 @@ impl Engine for DeviceEngine {
     fn stage(&mut self, encoder: &str, stage: usize) -> Result<Box<dyn StageView>> {
         let encoder = Arc::clone(&self.encoder(encoder, WeightsKind::Trained)?.encoder);
         let cache = self.cache.clone();
-        Ok(Box::new(DeviceStage::new(encoder, stage, cache)?))
+        let lpips = self.lpips(&encoder.device)?;
+        Ok(Box::new(DeviceStage::new(encoder, stage, cache, lpips)?))
     }
 
     fn recover(&mut self) -> Result<()> {
         self.encoders.clear();
+        self.lpips = None;
         let Some(device) = self.device.take() else {
             return Ok(());
         };
@@ -160,8 +184,7 @@ struct DeviceStage {
     encoder: StageEncoder,
     readout: Readout,
     decoder: Option<Decoder>,
-    /// The metric, or why it is not there.
-    lpips: std::result::Result<Lpips, String>,
+    lpips: Arc<Metric>,
     /// The picture that others were compared with last, as the metric sees it.
     lpips_target: Option<(Arc<Picture>, Vec<FeatureMap>)>,
 }
@@ -171,18 +194,12 @@ impl DeviceStage {
         encoder: Arc<LoadedEncoder>,
         stage: usize,
         cache: Option<Arc<FeatureCache>>,
+        lpips: Arc<Metric>,
     ) -> Result<Self> {
         let spec = encoder.spec();
         let name = spec.stages.get(stage).map_or("", |stage| &stage.name);
         let device = &encoder.device;
         let decoder = Decoder::bundled(&spec.name, &encoder.weights_id, name, device)?;
-        let lpips = match Lpips::load(device) {
-            Ok(metric) => Ok(metric),
-            Err(error) if error.kind == ErrorKind::Weights => {
-                Err(format!("{}: {}. {}", error.what, error.why, error.remedy))
-            }
-            Err(error) => return Err(error),
-        };
         Ok(Self {
             lpips,
             lpips_target: None,
@@ -245,7 +262,7 @@ impl StageView for DeviceStage {
     }
 
     fn lpips(&mut self, picture: &Picture, target: &Arc<Picture>) -> Result<Option<f64>> {
-        let Ok(metric) = &self.lpips else {
+        let Ok(metric) = &*self.lpips else {
             return Ok(None);
         };
         let known = self.lpips_target.take();
@@ -259,7 +276,7 @@ impl StageView for DeviceStage {
     }
 
     fn lpips_note(&self) -> LpipsNote {
-        match &self.lpips {
+        match &*self.lpips {
             Ok(metric) => LpipsNote::Weights(metric.weights_id().to_owned()),
             Err(why) => LpipsNote::Absent(why.clone()),
         }

@@ -98,6 +98,7 @@ fn run(recipe: &EditRecipe) -> EditRun {
         reorder: scores(0.7),
         full: scores(0.96),
         identity_cosines: [0.7; 4].into(),
+        scale_low: 0.7,
         full_cosines: [0.96, 0.9, f32::NAN, 0.8].into(),
         bias: None,
         displacement: DISPLACEMENT,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::run::InvertedRun;
-use super::study::unsolved;
+use super::study::solved;
 use crate::Result;
 use crate::geometry::decode::inversion::target_of;
 use crate::geometry::maps::Cut;
@@ -15,7 +15,6 @@ use crate::worker::command::{Generation, Lane};
 use crate::worker::event::Event;
 use crate::worker::jobs::{Job, Step, Teller};
 use crate::worker::outbox::Outbox;
-use crate::worker::profile_job::photo_and_device;
 
 /// Shortest time between two pictures of a search.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(250);
@@ -65,12 +64,7 @@ impl Job for InvertJob {
     }
 
     fn step(&mut self, bench: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
-        let (photo, _) = photo_and_device(bench, "cannot seek the picture")?;
-        let background = bench.background;
-        let study = bench.edit.as_mut().filter(|study| {
-            study.fits(&self.recipe, &photo, background) && study.is_solved_for(&self.recipe)
-        });
-        let study = study.ok_or_else(unsolved)?;
+        let study = solved(bench, &self.recipe, "cannot seek the picture")?;
         if !self.is_aimed {
             self.teller.announce(outbox, "beginning the search", 0.0);
             if study.inversions[0].is_none() {

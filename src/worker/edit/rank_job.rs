@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::study::unsolved;
+use super::study::solved;
 use crate::Result;
 use crate::geometry::maps::Cut;
 use crate::recipe::EditRecipe;
@@ -11,7 +11,6 @@ use crate::worker::command::Generation;
 use crate::worker::event::Event;
 use crate::worker::jobs::{Job, Step};
 use crate::worker::outbox::Outbox;
-use crate::worker::profile_job::photo_and_device;
 
 /// Answers one rank.
 pub(in crate::worker) struct RankJob {
@@ -43,12 +42,8 @@ impl Job for RankJob {
     }
 
     fn step(&mut self, bench: &mut Bench, outbox: &mut Outbox) -> Result<Step> {
-        let (photo, _) = photo_and_device(bench, "cannot cut the map")?;
-        let background = bench.background;
-        let study = bench.edit.as_mut().filter(|study| {
-            study.fits(&self.recipe, &photo, background) && study.is_solved_for(&self.recipe)
-        });
-        let run = study.ok_or_else(unsolved)?.cut(self.cut, self.rank)?;
+        let study = solved(bench, &self.recipe, "cannot cut the map")?;
+        let run = study.cut(self.cut, self.rank)?;
         outbox.send(Event::EditCut {
             generation: self.generation,
             run: Arc::new(run),

@@ -209,6 +209,9 @@ pub struct EditRun {
     pub full: FeatureScores,
     /// The cosine at each position of the unedited features on the turned grid, row after row; NaN where it is undefined.
     pub identity_cosines: Arc<[f32]>,
+    /// Cosine below which the twentieth part of these lies, rounded down to tenths, from 0 to 0.9: where a scale of cosines begins, so
+    /// that what a map gains is seen and the scale stays while the rank is dragged.
+    pub scale_low: f32,
     /// The cosine at each position under the whole map, row after row; NaN where it is undefined.
     pub full_cosines: Arc<[f32]>,
     /// How much of the whole map's answer its bias is; `None` for a map without a matrix.
@@ -294,6 +297,18 @@ pub(super) fn spread_ranks(full: usize, ratio: f64) -> Vec<usize> {
     ranks.push(full);
     ranks.dedup();
     ranks
+}
+
+/// Where a scale of cosines begins, see [`EditRun::scale_low`].
+pub(super) fn scale_low(cosines: &[f32]) -> f32 {
+    let mut defined: Vec<f32> = cosines
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
+    defined.sort_by(f32::total_cmp);
+    let low = defined.get(defined.len() / 20).copied().unwrap_or(0.0);
+    ((10.0 * low).floor() / 10.0).clamp(0.0, 0.9)
 }
 
 /// The cosine at each position as single numbers, NaN where it is undefined.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::learning::Learning;
 use super::run::{
     CutRun, EditRun, EncodedScores, FeatureScores, Member, PictureScores, Seen, SeenFeature, Sweep,
-    cosine_grid, spread_ranks,
+    cosine_grid, scale_low, spread_ranks,
 };
 use crate::features::FeatureMap;
 use crate::geometry::decode::Inversion;
@@ -24,7 +24,9 @@ use crate::images::manipulations::edit_in_order;
 use crate::images::{Background, Manipulation, Photo, Picture};
 use crate::metrics::edit_mask::edit_mask;
 use crate::recipe::{EditRecipe, LearningSet, MapFamily};
+use crate::worker::bench::Bench;
 use crate::worker::engine::{Look, StageView};
+use crate::worker::profile_job::photo_and_device;
 use crate::{Error, ErrorKind, Result};
 
 /// Up to so many ranks every one is scored.
@@ -359,6 +361,7 @@ impl EditStudy {
             identity,
             reorder,
             full: full_scores,
+            scale_low: scale_low(&identity_cosines),
             identity_cosines,
             full_cosines,
             bias,
@@ -549,8 +552,26 @@ fn manipulations(recipe: &EditRecipe) -> &[Manipulation] {
     }
 }
 
+/// The edit at the bench, if a map was solved for exactly this recipe at the photograph.
+///
+/// # Errors
+/// Where there is no photograph or device; [`ErrorKind::Cancelled`] where there is no such map yet.
+pub(super) fn solved<'a>(
+    bench: &'a mut Bench,
+    recipe: &EditRecipe,
+    asked: &str,
+) -> Result<&'a mut EditStudy> {
+    let (photo, _) = photo_and_device(bench, asked)?;
+    let background = bench.background;
+    let study = bench
+        .edit
+        .as_mut()
+        .filter(|study| study.fits(recipe, &photo, background) && study.is_solved_for(recipe));
+    study.ok_or_else(unsolved)
+}
+
 /// Whoever asks for a rank before there is a map is answered by the fit that is under way.
-pub(super) fn unsolved() -> Error {
+fn unsolved() -> Error {
     Error::new(
         ErrorKind::Cancelled,
         "cannot cut the map",

@@ -239,7 +239,7 @@ fn tile_ui(
                     slot: *slot,
                     shape: [rows, columns],
                     values: Arc::clone(values),
-                    range: [scale_low(run), 1.0],
+                    range: [run.scale_low, 1.0],
                     interpolate: false,
                     strength,
                     side_px: rect.width(),
@@ -263,7 +263,7 @@ fn tile_ui(
         .rect_stroke(rect, 0.0, edge, StrokeKind::Outside);
     let below = rect.left_bottom() + Vec2::new(0.0, 3.0);
     if matches!(tile.content, Content::Cosines(..)) {
-        colour_bar(ui, rect, scale_low(run), &tile.note, palette);
+        colour_bar(ui, rect, run.scale_low, &tile.note, palette);
     } else {
         line(
             below,
@@ -279,22 +279,11 @@ fn tile_ui(
         Content::Cosines(..) => format!(
             "{name}\nCosine at each position between mapped and target features, from {:.1} and below (dark) to 1 \
              (light); hatched where it is undefined. The line goes round the positions that the edit touches.",
-            scale_low(run)
+            run.scale_low
         ),
         _ => name,
     };
     response.on_hover_text(tooltip);
-}
-
-/// Cosine at the dark end of the scale: of the unedited features the twentieth part lies below it, rounded down, so that what a map
-/// gains is seen and the scale stays while the rank is dragged.
-fn scale_low(run: &EditRun) -> f32 {
-    let mut defined: Vec<f32> = (run.identity_cosines.iter().copied())
-        .filter(|value| value.is_finite())
-        .collect();
-    defined.sort_by(f32::total_cmp);
-    let low = defined.get(defined.len() / 20).copied().unwrap_or(0.0);
-    ((10.0 * low).floor() / 10.0).clamp(0.0, 0.9)
 }
 
 /// The scale below a map of cosines, with its ends, and what is said of the map.
